@@ -572,10 +572,8 @@ impl Register {
     fn compare_servers(&mut self, now: Moment) {
         let after = self.find_twins();
         let before = std::mem::replace(&mut self.twins, after.clone());
-        for (place, _) in before.iter().filter(|twin| !after.contains(twin)) {
-            self.forgot(*place, since_beginning(now), Quarantine::Restarted);
-        }
-        for (place, _) in after.iter().filter(|twin| !before.contains(twin)) {
+        let left = before.iter().filter(|twin| !after.contains(twin));
+        for (place, _) in after.iter().filter(|twin| !before.contains(twin)).chain(left) {
             self.forgot(*place, since_beginning(now), Quarantine::Restarted);
         }
     }

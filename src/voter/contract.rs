@@ -115,29 +115,6 @@ impl Call {
         self.requests[0].key()
     }
 
-    /// Of the only request, or of the first.
-    pub(crate) fn party(&self) -> u64 {
-        self.requests[0].party
-    }
-
-    /// From the texts in KEYS and ARGV. Leave out the command that publishes.
-    #[cfg(test)]
-    pub(crate) fn of(script: &'static Script, keys: &[&str], args: &[&str]) -> Self {
-        let shared = script.shared.len() - usize::from(script.publishes());
-        let (shared, args) = args.split_at(shared);
-        let each = script.args.len();
-        let requests = keys.chunks(script.keys.len()).enumerate().map(|(request, keys)| {
-            let args = &args[request * each..(request + 1) * each];
-            let hold = args.first().map(|hold| crate::proto::HoldId::parse(hold));
-            let [keys, args] = [keys, args].map(|texts| texts.iter().map(|&text| text.into()));
-            Request::new(keys, args, hold.as_ref())
-        });
-        let (shared, requests) =
-            (shared.iter().map(|&text| text.into()).collect(), requests.collect());
-        let deadline = Duration::from_millis(200);
-        Self { script, shared, requests, deadline, longest: deadline }
-    }
-
     /// The same cause for each request.
     pub(crate) fn all_failed(&self, cause: &Cause) -> Answers {
         vec![Err(cause.clone()); self.requests.len()]
@@ -260,22 +237,6 @@ pub(crate) trait Node: fmt::Debug + Send + Sync {
     fn close(&self) -> BoxFuture<'static, ()>;
 }
 
-#[cfg(test)]
-impl dyn Node {
-    /// Sends a call of one request.
-    pub(crate) fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Answer>> {
-        let answers = self.send(call);
-        async move {
-            let mut answer = answers.await.remove(0);
-            if let Ok(answer) = &mut answer {
-                answer.data = None;
-            }
-            answer
-        }
-        .boxed()
-    }
-}
-
 /// What the future sends when it is first polled has left when this returns.
 pub(super) fn begin<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
@@ -308,4 +269,43 @@ const PASSING: [&str; 13] = [
 /// Whether what a server refuses with these words it may do later.
 pub(super) fn is_passing(why: &str) -> bool {
     PASSING.iter().any(|word| why.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Call {
+        /// From the texts in KEYS and ARGV. Leave out the command that publishes.
+        pub(crate) fn of(script: &'static Script, keys: &[&str], args: &[&str]) -> Self {
+            let shared = script.shared.len() - usize::from(script.publishes());
+            let (shared, args) = args.split_at(shared);
+            let each = script.args.len();
+            let requests = keys.chunks(script.keys.len()).enumerate().map(|(request, keys)| {
+                let args = &args[request * each..(request + 1) * each];
+                let hold = args.first().map(|hold| crate::proto::HoldId::parse(hold));
+                let [keys, args] = [keys, args].map(|texts| texts.iter().map(|&text| text.into()));
+                Request::new(keys, args, hold.as_ref())
+            });
+            let (shared, requests) =
+                (shared.iter().map(|&text| text.into()).collect(), requests.collect());
+            let deadline = Duration::from_millis(200);
+            Self { script, shared, requests, deadline, longest: deadline }
+        }
+    }
+
+    impl dyn Node {
+        /// Sends a call of one request.
+        pub(crate) fn run(&self, call: Call) -> BoxFuture<'static, Outcome<Answer>> {
+            let answers = self.send(call);
+            async move {
+                let mut answer = answers.await.remove(0);
+                if let Ok(answer) = &mut answer {
+                    answer.data = None;
+                }
+                answer
+            }
+            .boxed()
+        }
+    }
 }

@@ -17,14 +17,13 @@
 use std::{
     collections::VecDeque,
     hash::{Hash, Hasher},
-    mem,
     sync::Arc,
     time::Duration,
 };
 
 use rustc_hash::FxHashMap;
 
-use super::{Call, Outcome, ReplyTo, by_hash::ByHash};
+use super::{Call, Outcome, ReplyTo};
 use crate::{clock::Moment, proto::Slots, scripts::Answer};
 
 /// So many calls of a lane are on their way without a pause between them.
@@ -34,8 +33,6 @@ const PACE: Duration = Duration::from_millis(1);
 
 /// Room for so many requests that wait is kept when they have left.
 const FEW: usize = 1024;
-/// The room of so many lanes that are no more is kept, for those to come.
-const SPARE: usize = 8;
 
 /// A request that waits to leave, and who waits for its answer.
 #[derive(Debug)]
@@ -43,12 +40,10 @@ pub(super) struct Queued {
     /// Of this request alone.
     pub(super) call: Call,
     /// It is sent again until it is answered; where the client is dropped, no longer than until
-    /// then.
+    /// then: the lease that it ends is over by then, if the voter has run all that was sent before.
     pub(super) owed_until: Option<Moment>,
     /// Who waits for the answer. They may have gone.
     pub(super) asker: Option<ReplyTo>,
-    /// And whoever asked the same meanwhile.
-    pub(super) others: Vec<ReplyTo>,
     /// The shard that did not answer when it was asked first.
     pub(super) shard: Option<usize>,
     pub(super) asked: Moment,
@@ -89,12 +84,6 @@ pub(super) struct Departure {
     pub(super) alone: bool,
 }
 
-impl Departure {
-    fn of(lane: LaneId, requests: Vec<Queued>) -> Self {
-        Self { lane, requests, alone: false }
-    }
-}
-
 /// All requests to one voter that have not left.
 #[derive(Debug)]
 pub(super) struct Lanes {
@@ -102,43 +91,31 @@ pub(super) struct Lanes {
     most: usize,
     /// By what hashes fast: nobody outside chooses the groups.
     by_group: FxHashMap<Group, LaneId>,
-    /// Each at its number.
-    all: Vec<Lane>,
-    /// The numbers of those that are no more.
-    unused: Vec<LaneId>,
-    /// The room of some of them.
-    spare: Vec<VecDeque<Queued>>,
+    /// Those of which something waits or is on its way.
+    all: FxHashMap<LaneId, Lane>,
+    /// How many lanes and requests there have been.
+    count: u64,
     /// The lanes with requests in them, by when those came there first.
     turns: VecDeque<LaneId>,
     /// What leaves before anything else, because something else must follow it.
-    urgent: VecDeque<Departure>,
-    /// Where the latest request of a hold waits.
-    latest: ByHash<LanePlace>,
-    /// Where the latest release of a lock waits, by what it gives back: whichever hold that was,
-    /// the next one follows it.
-    releases: ByHash<LanePlace>,
+    urgent: VecDeque<(LaneId, Vec<Queued>)>,
+    /// Where the latest request of a hold waits; and the latest release of a lock, by what it gives
+    /// back: whichever hold that was, the next one follows it. With the number of the request.
+    latest: FxHashMap<u64, (LaneId, u64)>,
 }
 
-/// The number of a lane. While anything of the lane waits or is on its way, no other lane has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LaneId(usize);
+/// The number of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct LaneId(u64);
 
 #[derive(Debug)]
 struct Lane {
     group: Group,
-    waiting: VecDeque<Queued>,
-    /// How many requests have left it.
-    left: u64,
+    /// Each with its number.
+    waiting: VecDeque<(u64, Queued)>,
     under_way: usize,
     /// When a call last left.
     latest: Option<Moment>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct LanePlace {
-    lane: LaneId,
-    /// The place among all requests of its lane.
-    number: u64,
 }
 
 impl Lanes {
@@ -146,13 +123,11 @@ impl Lanes {
         Self {
             most,
             by_group: FxHashMap::default(),
-            all: Vec::new(),
-            unused: Vec::new(),
-            spare: Vec::new(),
+            all: FxHashMap::default(),
+            count: 0,
             turns: VecDeque::new(),
             urgent: VecDeque::new(),
-            latest: ByHash::default(),
-            releases: ByHash::default(),
+            latest: FxHashMap::default(),
         }
     }
 
@@ -160,46 +135,43 @@ impl Lanes {
         self.turns.is_empty() && self.urgent.is_empty()
     }
 
-    /// Puts a request behind all others of its lane, unless the latest of its hold says the same
-    /// and waits still: then that answers both.
-    pub(super) fn push(&mut self, request: Queued, part: u16) {
-        let (votes, party) = (request.call.script.votes, request.call.party());
-        let lane = self.lane_of(&request.call, part);
-        if let Some(&before) = self.latest.get(&party) {
-            let same = self.waiting(before).filter(|same| same.says_the_same_as(&request));
-            if let Some(same) = same.filter(|_| before.lane == lane) {
-                same.join(request);
-                return;
-            }
-            self.hurry(before.lane);
+    /// Puts a request behind all others of its lane.
+    pub(super) fn push(&mut self, queued: Queued, part: u16) {
+        let request = Arc::clone(&queued.call.requests[0]);
+        let votes = queued.call.script.votes;
+        let id = self.lane_of(&queued.call, part);
+        // Also where that is this lane: no call has two requests of one hold.
+        if let Some(&(before, _)) = self.latest.get(&request.party) {
+            self.hurry(before);
         }
         if votes {
-            for released in request.call.requests[0].awaits() {
-                if let Some(&release) = self.releases.get(&released) {
-                    self.hurry(release.lane);
+            for released in request.awaits() {
+                if let Some(&(release, _)) = self.latest.get(&released) {
+                    self.hurry(release);
                 }
             }
         }
-        let there = &mut self.all[lane.0];
-        if there.waiting.is_empty() {
-            self.turns.push_back(lane);
+        let number = self.next_number();
+        let lane = self.lane(id);
+        lane.waiting.push_back((number, queued));
+        if lane.waiting.len() == 1 {
+            self.turns.push_back(id);
         }
-        let place = LanePlace { lane, number: there.left + there.waiting.len() as u64 };
-        let (released, is_read) = {
-            let request = &request.call.requests[0];
-            (request.gives_back(), request.reads())
-        };
-        there.waiting.push_back(request);
         if !votes
-            && let Some(before) = self.releases.insert(released, place)
-            && before.lane != lane
-            && !is_read
+            && let Some((before, _)) = self.latest.insert(request.gives_back(), (id, number))
+            && before != id
+            && !request.reads()
         {
             // The release before leaves first, so who waits for this one waits for both. Not for
             // reads: there may be many, and their releases are to leave together.
-            self.hurry(before.lane);
+            self.hurry(before);
         }
-        self.latest.insert(party, place);
+        self.latest.insert(request.party, (id, number));
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.count += 1;
+        self.count
     }
 
     /// The lane of a call, which may be a new one.
@@ -211,112 +183,95 @@ impl Lanes {
         if let Some(&lane) = self.by_group.get(&group) {
             return lane;
         }
-        let lane = self.unused.pop().unwrap_or(LaneId(self.all.len()));
-        self.by_group.insert(group.clone(), lane);
-        let waiting = self.spare.pop().unwrap_or_default();
-        match self.all.get_mut(lane.0) {
-            Some(before) => (before.group, before.waiting) = (group, waiting),
-            None => self.all.push(Lane::new(group, waiting)),
-        }
-        lane
+        let id = LaneId(self.next_number());
+        self.by_group.insert(group.clone(), id);
+        let waiting = VecDeque::new();
+        self.all.insert(id, Lane { group, waiting, under_way: 0, latest: None });
+        id
+    }
+
+    fn lane(&mut self, id: LaneId) -> &mut Lane {
+        self.all.get_mut(&id).expect("it stays while anything of it waits or is on its way")
     }
 
     /// What leaves next, if anything may.
     pub(super) fn take(&mut self, now: Moment) -> Option<Departure> {
-        let mut departure = self.urgent.pop_front().or_else(|| {
+        let (id, requests) = self.urgent.pop_front().or_else(|| {
             let turn = self.turns.iter().position(|lane| self.is_due(*lane, now))?;
-            let lane = self.turns.remove(turn)?;
-            let requests = self.take_from(lane);
-            if !self.all[lane.0].waiting.is_empty() {
-                self.turns.push_back(lane);
+            let id = self.turns.remove(turn)?;
+            let requests = self.take_from(id);
+            if !self.lane(id).waiting.is_empty() {
+                self.turns.push_back(id);
             }
-            Some(Departure::of(lane, requests))
+            Some((id, requests))
         })?;
-        let lane = &mut self.all[departure.lane.0];
-        departure.alone = departure.requests.len() == 1 && lane.under_way == 0;
+        let lane = self.lane(id);
+        let alone = requests.len() == 1 && lane.under_way == 0;
         lane.under_way += 1;
         lane.latest = Some(now);
-        Some(departure)
+        Some(Departure { lane: id, requests, alone })
     }
 
     /// When something may leave that may not now.
     pub(super) fn due(&self) -> Option<Moment> {
-        let lanes = self.turns.iter().map(|lane| &self.all[lane.0]);
-        lanes.filter_map(|lane| lane.latest.map(|latest| latest + PACE)).min()
+        let latest = self.turns.iter().filter_map(|id| self.all[id].latest);
+        latest.map(|latest| latest + PACE).min()
     }
 
     /// A call has come to something.
     pub(super) fn ended(&mut self, id: LaneId) {
-        let lane = &mut self.all[id.0];
+        let lane = self.lane(id);
         lane.under_way -= 1;
-        let leaves = self.urgent.iter().any(|departure| departure.lane == id);
-        if lane.under_way == 0 && lane.waiting.is_empty() && !leaves {
+        let is_unused = lane.under_way == 0 && lane.waiting.is_empty();
+        if is_unused && !self.urgent.iter().any(|(urgent, _)| *urgent == id) {
             // There are as many as slots in use.
-            self.by_group.remove(&lane.group);
-            lane.latest = None;
-            let room = mem::take(&mut lane.waiting);
-            if self.spare.len() < SPARE {
-                self.spare.push(room);
+            if let Some(lane) = self.all.remove(&id) {
+                self.by_group.remove(&lane.group);
             }
-            self.unused.push(id);
-        }
-        if self.by_group.is_empty() && self.all.len() > FEW {
-            (self.all, self.unused) = (Vec::new(), Vec::new());
+            shrink(&mut self.all);
+            shrink(&mut self.by_group);
         }
     }
 
-    fn waiting(&mut self, LanePlace { lane, number }: LanePlace) -> Option<&mut Queued> {
-        let lane = &mut self.all[lane.0];
-        let place = usize::try_from(number.checked_sub(lane.left)?).ok()?;
-        lane.waiting.get_mut(place)
-    }
-
-    fn is_due(&self, lane: LaneId, now: Moment) -> bool {
-        let lane = &self.all[lane.0];
+    fn is_due(&self, id: LaneId, now: Moment) -> bool {
+        let lane = &self.all[&id];
         let paced = lane.latest.is_none_or(|latest| now >= latest + PACE);
         // Alone in its call, a request gains nothing by waiting.
         self.most == 1 || lane.under_way < AT_ONCE || paced
     }
 
     /// All that waits in a lane leaves before what comes.
-    fn hurry(&mut self, lane: LaneId) {
-        self.turns.retain(|turn| *turn != lane);
-        while !self.all[lane.0].waiting.is_empty() {
-            let requests = self.take_from(lane);
-            self.urgent.push_back(Departure::of(lane, requests));
+    fn hurry(&mut self, id: LaneId) {
+        self.turns.retain(|turn| *turn != id);
+        while !self.lane(id).waiting.is_empty() {
+            let requests = self.take_from(id);
+            self.urgent.push_back((id, requests));
         }
     }
 
     fn take_from(&mut self, id: LaneId) -> Vec<Queued> {
-        let lane = &mut self.all[id.0];
+        let most = self.most;
+        let lane = self.lane(id);
         let mut slots = 0;
-        let fits = |queued: &&Queued| {
+        let fits = |(_, queued): &&(u64, Queued)| {
             slots += queued.call.requests[0].weight;
             slots <= Slots::AT_ONCE
         };
-        let count = lane.waiting.iter().take(self.most).take_while(fits).count();
-        let requests: Vec<_> = lane.waiting.drain(..count).collect();
-        for request in &requests {
-            let this = LanePlace { lane: id, number: lane.left };
-            let party = request.call.party();
-            if self.latest.get(&party) == Some(&this) {
-                self.latest.remove(&party);
-            }
-            let released = request.call.requests[0].gives_back();
-            if self.releases.get(&released) == Some(&this) {
-                self.releases.remove(&released);
-            }
-            lane.left += 1;
-        }
+        let count = lane.waiting.iter().take(most).take_while(fits).count();
+        let taken: Vec<_> = lane.waiting.drain(..count).collect();
         if let Some(less) = less_room(lane.waiting.capacity(), lane.waiting.len()) {
             lane.waiting.shrink_to(less);
         }
-        for table in [&mut self.latest, &mut self.releases] {
-            if let Some(less) = less_room(table.capacity(), table.len()) {
-                table.shrink_to(less);
+        for (number, queued) in &taken {
+            let request = &queued.call.requests[0];
+            for told in [request.party, request.gives_back()] {
+                if self.latest.get(&told) == Some(&(id, *number)) {
+                    self.latest.remove(&told);
+                }
             }
         }
-        requests
+        shrink(&mut self.latest);
+        taken.into_iter().map(|(_, queued)| queued).collect()
     }
 }
 
@@ -325,30 +280,16 @@ fn less_room(room: usize, needed: usize) -> Option<usize> {
     (room > FEW && needed < room / 4).then_some(room / 2)
 }
 
-impl Lane {
-    fn new(group: Group, waiting: VecDeque<Queued>) -> Self {
-        Self { group, waiting, left: 0, under_way: 0, latest: None }
+fn shrink<K: Eq + Hash, V>(table: &mut FxHashMap<K, V>) {
+    if let Some(less) = less_room(table.capacity(), table.len()) {
+        table.shrink_to(less);
     }
 }
 
 impl Queued {
-    fn says_the_same_as(&self, other: &Self) -> bool {
-        self.call.requests[..] == other.call.requests[..]
-    }
-
-    /// Answers whoever asks for `other` too.
-    fn join(&mut self, other: Self) {
-        self.owed_until = self.owed_until.max(other.owed_until);
-        self.shard = self.shard.or(other.shard);
-        self.others.extend(other.asker.into_iter().chain(other.others));
-    }
-
     /// Whoever asked may have gone: then nobody misses the answer.
-    pub(super) fn answer(self, answer: Outcome<Answer>) {
-        for other in self.others {
-            other.send(answer.clone());
-        }
-        if let Some(asker) = self.asker {
+    pub(super) fn answer(&mut self, answer: Outcome<Answer>) {
+        if let Some(asker) = self.asker.take() {
             asker.send(answer);
         }
     }

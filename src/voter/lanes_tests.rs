@@ -1,12 +1,11 @@
-use futures::FutureExt;
 use proptest::prelude::*;
 
 use super::*;
 use crate::{
     keys::Word,
-    proto::{Cause, HoldId},
+    proto::HoldId,
     scripts::{Script, mutex},
-    voter::{Replies, Request, Requests},
+    voter::{Request, Requests},
 };
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -21,7 +20,7 @@ fn request(script: &'static Script, hold: &str, count: &str) -> Queued {
     let args = [hold.into(), count.into()].into_iter().chain(blank);
     let requests = Requests::One(Request::new(keys, args, Some(&HoldId::parse(hold))));
     let call = Call { script, shared: [].into(), requests, deadline: MS(200), longest: MS(200) };
-    Queued { call, owed_until: None, asker: None, others: Vec::new(), shard: None, asked: at(0) }
+    Queued { call, owed_until: None, asker: None, shard: None, asked: at(0) }
 }
 
 fn acquire(hold: &str) -> Queued {
@@ -32,29 +31,15 @@ fn release(hold: &str) -> Queued {
     request(&mutex::RELEASE, hold, "0")
 }
 
-fn holds_of(departure: &Departure) -> Vec<&str> {
-    departure.requests.iter().filter_map(|request| request.call.args().next()).collect()
+/// The script, and the holds.
+fn words(departure: &Departure) -> (&'static str, Vec<&str>) {
+    let holds = departure.requests.iter().filter_map(|request| request.call.args().next());
+    (departure.requests[0].call.script.name, holds.collect())
 }
 
 fn holds(departure: Option<Departure>) -> Vec<String> {
-    let departure = departure.as_ref();
-    departure.map(holds_of).into_iter().flatten().map(str::to_owned).collect()
-}
-
-/// A voter to which two such calls are on their way, so that the next ones of their lane wait.
-fn busy_with(request: impl Fn(&str) -> Queued) -> Lanes {
-    let mut lanes = Lanes::new(32);
-    for hold in ["8", "9"] {
-        lanes.push(request(hold), 0);
-        lanes.take(at(0)).unwrap();
-    }
-    lanes
-}
-
-/// All that may leave now; the holds of each call.
-fn leave(lanes: &mut Lanes) -> Vec<String> {
-    let left = std::iter::from_fn(|| lanes.take(at(0)));
-    left.map(|departure| holds_of(&departure).join(" ")).collect()
+    let requests = departure.into_iter().flat_map(|departure| departure.requests);
+    requests.filter_map(|request| Some(request.call.args().next()?.to_owned())).collect()
 }
 
 #[test]
@@ -62,16 +47,16 @@ fn a_lone_request_leaves_at_once_and_what_gathers_leaves_together() {
     let mut lanes = Lanes::new(32);
     lanes.push(acquire("a:1"), 0);
     let first = lanes.take(at(0)).unwrap();
-    assert_eq!((holds_of(&first), first.alone), (vec!["a:1"], true));
+    assert_eq!((words(&first).1, first.alone), (vec!["a:1"], true));
     lanes.push(acquire("a:2"), 0);
     let second = lanes.take(at(0)).unwrap();
-    assert_eq!((holds_of(&second), second.alone), (vec!["a:2"], false), "two are on their way");
+    assert_eq!((words(&second).1, second.alone), (vec!["a:2"], false), "two are on their way");
     lanes.push(acquire("a:3"), 0);
     lanes.push(acquire("a:4"), 0);
     assert!(lanes.take(at(0)).is_none());
     lanes.ended(first.lane);
     let both = lanes.take(at(0)).unwrap();
-    assert_eq!((holds_of(&both), both.alone), (vec!["a:3", "a:4"], false));
+    assert_eq!((words(&both).1, both.alone), (vec!["a:3", "a:4"], false));
     assert!(lanes.are_empty());
     for call in [second, both] {
         lanes.ended(call.lane);
@@ -82,18 +67,29 @@ fn a_lone_request_leaves_at_once_and_what_gathers_leaves_together() {
 
 #[test]
 fn a_voter_that_is_far_or_silent_gets_a_call_each_millisecond() {
-    let mut lanes = busy_with(acquire);
-    for number in 1..50 {
+    let mut lanes = Lanes::new(32);
+    for number in 0..50 {
         lanes.push(acquire(&number.to_string()), 0);
-        assert!(lanes.take(at(number - 1)).is_none());
-        assert_eq!(lanes.due(), Some(at(number)));
-        assert_eq!(holds(lanes.take(at(number))), [number.to_string()]);
+        let now = at(number);
+        assert_eq!(holds(lanes.take(now)), [number.to_string()]);
+        if number > 0 {
+            lanes.push(acquire("next"), 0);
+            assert!(lanes.take(now).is_none());
+            assert_eq!(lanes.due(), Some(now + PACE));
+            let first = lanes.turns[0];
+            lanes.hurry(first);
+            lanes.urgent.clear();
+        }
     }
 }
 
 #[test]
 fn the_requests_of_a_call_are_about_few_slots() {
-    let mut lanes = busy_with(acquire);
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
     for (hold, slots) in [("1", 256), ("2", 200), ("3", 56), ("4", 1), ("5", 256), ("6", 255)] {
         let mut request = acquire(hold);
         request.call = request.call.weighing(slots);
@@ -105,28 +101,40 @@ fn the_requests_of_a_call_are_about_few_slots() {
 }
 
 #[test]
-fn what_follows_a_release_of_its_lock_or_a_request_of_its_hold_leaves_behind_it() {
-    // The end of a hold has more time than the undo of an attempt, and so another lane.
-    let late = |hold: &str| {
+fn no_request_for_a_lock_overtakes_a_release_of_it() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(release(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(release("1"), 0);
+    lanes.push(release("2"), 0);
+    lanes.push(acquire("3"), 0);
+    assert_eq!(holds(lanes.take(at(0))), ["1", "2"]);
+    assert_eq!(holds(lanes.take(at(0))), ["3"]);
+    assert!(lanes.latest.is_empty());
+}
+
+/// The end of a hold has more time than the undo of an attempt, and so another lane.
+#[test]
+fn releases_of_one_lock_leave_in_their_order_though_they_have_different_deadlines() {
+    let mut lanes = Lanes::new(32);
+    let late = |hold| {
         let mut request = release(hold);
         request.call.deadline = MS(3000);
         request
     };
-    for (mut lanes, asked, left) in [
-        (busy_with(release), vec![release("1"), release("2"), acquire("3")], vec!["1 2", "3"]),
-        (busy_with(late), vec![late("1"), release("2"), acquire("3")], vec!["1", "2", "3"]),
-        (
-            busy_with(acquire),
-            vec![acquire("1"), acquire("2"), release("3"), release("2")],
-            vec!["1 2", "3 2"],
-        ),
-        // One place in a queue is one hold.
-        (busy_with(acquire), vec![acquire("c:1.1"), release("c:1.2")], vec!["c:1.1", "c:1.2"]),
-    ] {
-        asked.into_iter().for_each(|request| lanes.push(request, 0));
-        assert_eq!(leave(&mut lanes), left);
-        assert!(lanes.releases.is_empty());
+    for hold in ["8", "9"] {
+        lanes.push(late(hold), 0);
+        lanes.take(at(0)).unwrap();
     }
+    lanes.push(late("1"), 0);
+    lanes.push(release("2"), 0);
+    lanes.push(acquire("3"), 0);
+    let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    let left: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
+    assert_eq!(left, ["1", "2", "3"]);
+    assert!(lanes.latest.is_empty());
 }
 
 /// Otherwise each of many who read one lock at once would have a call of its own.
@@ -134,27 +142,39 @@ fn what_follows_a_release_of_its_lock_or_a_request_of_its_hold_leaves_behind_it(
 fn who_reads_waits_for_a_release_by_a_writer_and_for_none_by_another_reader() {
     // The holds behind the id of a client.
     let id = |hold: &str| format!("00000000-0000-4000-8000-000000000000:{hold}");
-    for (released, asks, left) in [
-        // The releases gather for a millisecond.
-        (["r1", "r2"], "r3", vec!["r3"]),
-        (["1", "r2"], "r3", vec!["1 r2", "r3"]),
-        (["r1", "r2"], "3", vec!["r1 r2", "3"]),
-    ] {
-        let mut lanes = busy_with(release);
-        released.into_iter().for_each(|hold| lanes.push(release(&id(hold)), 0));
+    let leave = |released: [&str; 2], asks: &str| {
+        let mut lanes = Lanes::new(32);
+        for hold in ["8", "9"] {
+            lanes.push(release(hold), 0);
+            lanes.take(at(0)).unwrap();
+        }
+        for hold in released {
+            lanes.push(release(&id(hold)), 0);
+        }
         lanes.push(acquire(&id(asks)), 0);
-        let calls = leave(&mut lanes).into_iter();
-        let calls: Vec<_> = calls.map(|holds| holds.replace(&id(""), "")).collect();
-        assert_eq!(calls, left);
-    }
+        let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+        left.iter().map(|departure| words(departure).1.join(" ")).collect::<Vec<_>>()
+    };
+    let together = |first, second| format!("{} {}", id(first), id(second));
+    assert_eq!(leave(["r1", "r2"], "r3"), [id("r3")], "the releases gather for a millisecond");
+    assert_eq!(leave(["1", "r2"], "r3"), [together("1", "r2"), id("r3")]);
+    assert_eq!(leave(["r1", "r2"], "3"), [together("r1", "r2"), id("3")]);
 }
 
 #[test]
 fn no_call_carries_more_than_it_may_and_where_that_is_one_none_waits() {
-    for (most, left) in [(2, vec!["1 2", "3"]), (1, vec!["1", "2", "3"])] {
-        let mut lanes = Lanes::new(most);
-        ["1", "2", "3"].into_iter().for_each(|hold| lanes.push(acquire(hold), 0));
-        assert_eq!(leave(&mut lanes), left);
+    let mut lanes = Lanes::new(2);
+    for hold in ["1", "2", "3"] {
+        lanes.push(acquire(hold), 0);
+    }
+    assert_eq!(holds(lanes.take(at(0))), ["1", "2"]);
+    assert_eq!(holds(lanes.take(at(0))), ["3"]);
+    let mut alone = Lanes::new(1);
+    for hold in ["1", "2", "3"] {
+        alone.push(acquire(hold), 0);
+    }
+    for hold in ["1", "2", "3"] {
+        assert_eq!(holds(alone.take(at(0))), [hold]);
     }
 }
 
@@ -167,47 +187,69 @@ fn scripts_parts_and_deadlines_do_not_mix() {
     patient.call.deadline = MS(500);
     lanes.push(patient, 0);
     lanes.push(release("4"), 0);
-    assert_eq!(leave(&mut lanes), ["1", "2", "3", "4"]);
-}
-
-#[test]
-fn what_is_asked_twice_before_it_has_left_leaves_once_and_answers_both() {
-    let mut lanes = busy_with(acquire);
-    let (mut first, mut second) = (acquire("1"), acquire("1"));
-    let (mut one, mut two) = (Replies::new(1, 1), Replies::new(1, 1));
-    first.asker = Some(one.expect(0));
-    (second.asker, second.owed_until) = (Some(two.expect(0)), Some(at(9)));
-    lanes.push(first, 0);
-    lanes.push(second, 0);
-    lanes.push(request(&mutex::ACQUIRE, "1", "2"), 0);
-    let mut left = lanes.take(at(1)).unwrap().requests;
-    assert_eq!(left.len(), 1, "another count is another request, and another call");
-    let both = left.remove(0);
-    assert_eq!(both.owed_until, Some(at(9)));
-    both.answer(Err(Cause::Unheard));
-    for replies in [&mut one, &mut two] {
-        let (_, outcome) = replies.next().now_or_never().expect("both are answered");
-        assert!(matches!(outcome, Err(Cause::Unheard)), "{outcome:?}");
+    for hold in ["1", "2", "3", "4"] {
+        assert_eq!(holds(lanes.take(at(0))), [hold]);
     }
 }
 
 #[test]
-fn of_lanes_that_are_no_more_nothing_is_kept_but_the_room_of_some() {
+fn what_follows_another_request_of_its_hold_leaves_behind_it() {
     let mut lanes = Lanes::new(32);
-    (0..100).for_each(|part| lanes.push(acquire(&part.to_string()), part));
-    let under_way: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
-    assert_eq!(under_way.len(), 100);
-    under_way.iter().for_each(|departure| lanes.ended(departure.lane));
-    assert!(lanes.by_group.is_empty() && lanes.latest.is_empty() && lanes.turns.is_empty());
-    assert!(lanes.all.iter().all(|lane| lane.waiting.capacity() == 0));
-    assert_eq!((lanes.spare.len(), lanes.unused.len()), (SPARE, 100));
-    lanes.push(acquire("0"), 0);
-    let left = (lanes.spare.len(), lanes.unused.len(), lanes.all.len());
-    assert_eq!(left, (SPARE - 1, 99, 100), "the next one has the room and the number of one");
+    // On their way, so that the next ones wait.
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(acquire("1"), 0);
+    lanes.push(acquire("2"), 0);
+    lanes.push(release("3"), 0);
+    lanes.push(release("2"), 0);
+    let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
+    let left: Vec<_> = left.iter().map(words).collect();
+    assert_eq!(left, [("mutex/acquire", vec!["1", "2"]), ("mutex/release", vec!["3", "2"])]);
 }
 
 #[test]
-fn a_lane_of_which_something_is_about_to_leave_keeps_its_number() {
+fn one_place_in_a_queue_is_one_hold() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(acquire("c:1.1"), 0);
+    lanes.push(release("c:1.2"), 0);
+    assert_eq!(holds(lanes.take(at(0))), ["c:1.1"]);
+    assert_eq!(holds(lanes.take(at(0))), ["c:1.2"]);
+}
+
+#[test]
+fn no_call_has_two_requests_of_one_hold() {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(acquire(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes.push(acquire("1"), 0);
+    lanes.push(acquire("1"), 0);
+    assert_eq!(holds(lanes.take(at(0))), ["1"]);
+    assert!(lanes.take(at(0)).is_none());
+    assert_eq!(holds(lanes.take(at(1))), ["1"]);
+}
+
+#[test]
+fn nothing_is_remembered_of_what_has_come_to_something() {
+    let mut lanes = Lanes::new(32);
+    for part in 0..100 {
+        lanes.push(acquire(&part.to_string()), part);
+        let departure = lanes.take(at(0)).unwrap();
+        lanes.ended(departure.lane);
+    }
+    assert!(lanes.by_group.is_empty() && lanes.latest.is_empty() && lanes.turns.is_empty());
+    assert!(lanes.all.is_empty());
+}
+
+#[test]
+fn a_lane_of_which_something_is_about_to_leave_stays() {
     let mut lanes = Lanes::new(32);
     lanes.push(acquire("1"), 0);
     let first = lanes.take(at(0)).unwrap().lane;
@@ -216,7 +258,8 @@ fn a_lane_of_which_something_is_about_to_leave_keeps_its_number() {
     lanes.ended(first);
     lanes.push(acquire("3"), 7);
     let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
-    assert_eq!(left.iter().flat_map(holds_of).collect::<Vec<_>>(), ["2", "2", "3"]);
+    let holds: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
+    assert_eq!(holds, ["2", "2", "3"]);
     assert!(left[0].lane == first && left[2].lane != first, "{left:?}");
 }
 
@@ -227,8 +270,8 @@ fn what_a_crowd_needed_is_not_kept_though_others_come() {
         lanes.push(release(&number.to_string()), 0);
     }
     let room = |lanes: &Lanes| {
-        let tables = [lanes.latest.capacity(), lanes.releases.capacity()];
-        tables.into_iter().max().max(Some(lanes.all[0].waiting.capacity())).unwrap()
+        let waiting = lanes.all.values().map(|lane| lane.waiting.capacity());
+        waiting.max().max(Some(lanes.latest.capacity())).unwrap()
     };
     assert!(room(&lanes) >= 10_000);
     let mut under_way = VecDeque::new();
@@ -271,7 +314,7 @@ proptest! {
             let Some(departure) = lanes.take(at(now)) else { return false };
             assert!(departure.requests.len() <= most);
             let parties: Vec<_> =
-                departure.requests.iter().map(|it| it.call.party()).collect();
+                departure.requests.iter().map(|it| it.call.requests[0].party).collect();
             let distinct: std::collections::HashSet<_> = parties.iter().collect();
             assert_eq!(distinct.len(), parties.len(), "a hold is twice in one call");
             let said = |request: &Queued| {
@@ -303,11 +346,7 @@ proptest! {
         }
         for hold in 0..4_u8 {
             let of = |all: &[(String, &'static str, String)]| {
-                let mut of: Vec<_> =
-                    all.iter().filter(|said| said.0 == hold.to_string()).cloned().collect();
-                // What is said twice in a row may leave once.
-                of.dedup();
-                of
+                all.iter().filter(|said| said.0 == hold.to_string()).cloned().collect::<Vec<_>>()
             };
             prop_assert_eq!(of(&asked), of(&left));
         }

@@ -7,11 +7,11 @@
 use std::{
     fmt,
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll, Waker},
 };
 
-use super::Outcome;
+use super::{Outcome, lock};
 use crate::{
     proto::{CLOSED, Cause},
     scripts::Answer,
@@ -123,7 +123,7 @@ impl MailboxState {
 
 impl Mailbox {
     fn state(&self) -> MutexGuard<'_, MailboxState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn deliver(&self, voter: usize, question: u32, outcome: Outcome<Answer>) {

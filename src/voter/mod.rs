@@ -1,17 +1,17 @@
 //! What stands between the coordinator and a voter.
 
-mod by_hash;
 mod cluster;
 mod contract;
 mod debts;
 mod lanes;
 mod mailbox;
 mod pauses;
-mod reach;
 mod request;
 mod single;
 mod standings;
 mod task;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) use cluster::{ClusterNode, Seat, Topology};
 pub(crate) use contract::{
@@ -28,3 +28,8 @@ pub(crate) use single::{Address, Looks, Provider, Security, SingleNode};
 pub(crate) use standings::{Cast, Standings};
 pub(crate) use task::VoterReply;
 pub(crate) use task::{Seen, Voter};
+
+/// What a mutex keeps is whole at each moment, whoever panicked while it was locked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

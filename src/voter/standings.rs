@@ -1,10 +1,10 @@
 //! What this client has seen of its voters: who may have forgotten votes.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
+    collections::BTreeSet,
+    fmt, mem,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,14 +12,14 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use super::{Identity, reach::Reach};
+use super::{Identity, lock};
 use crate::{
     clock::{Clock, Moment},
     proto::{
-        Cause, Data, KeptOut, Place, Quarantined, Quorum, Register, RoundTrips, Rounded, Shown,
-        Stamp, Suspicion, Verdict,
+        Cause, Data, KeptOut, Majorities, Place, Quarantined, Quorum, Register, RoundTrips,
+        Rounded, Shown, Stamp, Suspicion, Verdict,
     },
-    series::VoterSeries,
+    series::{Series, VoterSeries},
     signal::Signal,
 };
 
@@ -56,19 +56,42 @@ pub(crate) struct Standings {
 #[derive(Debug)]
 struct StandingsState {
     register: Register,
-    /// Until when those quarantines go on that metrics and the log know of.
-    told: Vec<Option<Moment>>,
-    /// What takes no new votes, and why, by what was last heard of it.
-    refusing: BTreeMap<Place, Arc<str>>,
-    /// What was connected, lost its connection, and has no new one yet.
-    lost: BTreeSet<Place>,
-    reach: Reach,
+    quorum: Quorum,
+    voters: Vec<VoterState>,
+    /// Whether a majority is connected, as the log was told last; nothing until it was.
+    has_quorum: Option<bool>,
     /// Whether a voter counts only where its roster was compared, and what came of it.
     compares: bool,
-    steps: Vec<VoterStep>,
-    /// Quarantines that the log is to be told of later: what else is wrong with the voters is to be
-    /// told first.
-    held_back: Option<Vec<(usize, Quarantined)>>,
+    /// The log is to be told of quarantines later: what else is wrong with the voters is to be told
+    /// first.
+    is_quiet: bool,
+}
+
+/// What the log and the metrics were told of a voter, and what its clients believe.
+#[derive(Debug, Default)]
+struct VoterState {
+    /// How many connections there have been, and how many stand.
+    connections: u64,
+    connected: usize,
+    /// The shards that lost their connection and have no new one yet.
+    lost: BTreeSet<usize>,
+    /// Those that take no new votes, by what was last heard of them.
+    refusing: BTreeSet<usize>,
+    /// Until when its quarantine goes on that was told of.
+    quarantined: Option<Moment>,
+    /// On the latest connection it was told what this client believes of the voters, and nobody
+    /// believes otherwise.
+    is_compared: bool,
+    /// It is a part of a cluster, where what clients believe is on one of its servers: with that
+    /// one down, the others would have no vote.
+    is_spread: bool,
+    /// What clients believe that clashes with that.
+    clash: Option<Arc<str>>,
+}
+
+/// Tells a gauge, to which all clients add, what this one adds from now on.
+fn shift(gauge: &Series, before: bool, after: bool) {
+    gauge.change(f64::from(u8::from(after)) - f64::from(u8::from(before)));
 }
 
 impl Standings {
@@ -78,15 +101,11 @@ impl Standings {
         let register = Register::new(clusters, quorum, suspicion);
         let series: Vec<_> = labels.iter().map(VoterSeries::new).collect();
         series.iter().for_each(VoterSeries::begin);
-        let (told, refusing) = (vec![None; labels.len()], BTreeMap::new());
-        let steps = spread.into_iter().map(VoterStep::of).collect();
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
-        let reach = Reach::new(quorum);
-        let held_back = None;
-        let compares = false;
-        let lost = BTreeSet::new();
-        let state =
-            StandingsState { register, told, refusing, lost, reach, compares, steps, held_back };
+        let voter = |is_spread| VoterState { is_spread, ..VoterState::default() };
+        let voters = spread.into_iter().map(voter).collect();
+        let (has_quorum, compares, is_quiet) = (None, false, false);
+        let state = StandingsState { register, quorum, voters, has_quorum, compares, is_quiet };
         Arc::new(Self {
             labels,
             series,
@@ -108,7 +127,7 @@ impl Standings {
 
     /// How long a voter took to answer so far.
     pub(super) fn round_trips(&self, voter: usize) -> MutexGuard<'_, RoundTrips> {
-        self.round_trips[voter].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.round_trips[voter])
     }
 
     /// How long a voter takes to answer, once it has.
@@ -135,14 +154,24 @@ impl Standings {
             let mut state = self.state();
             // The end of what was a warning is one too: `connect` has warned of voters that it did
             // not reach before it let the log speak.
-            let is_late = state.held_back.is_none() && state.steps[place.voter].is_new();
-            if state.lost.remove(&place) || is_late {
+            let is_late = !state.is_quiet && state.voters[place.voter].connections == 0;
+            let voter = &mut state.voters[place.voter];
+            if voter.lost.remove(&place.shard) || is_late {
                 tracing::warn!(voter = %label, shard = place.shard, run_id, ?age, "connected");
             } else {
                 tracing::info!(voter = %label, shard = place.shard, run_id, ?age, "connected");
             }
-            state.reach.met(place.voter, &self.labels);
-            state.steps[place.voter].meet();
+            voter.connections += 1;
+            voter.connected += 1;
+            // Perhaps others have come meanwhile, or it is another server.
+            voter.is_compared = false;
+            if state.is_connected() {
+                let had_one = state.has_quorum.replace(true);
+                if had_one == Some(false) {
+                    let (answering, needed, voters, missing) = self.reached(&state);
+                    tracing::warn!(answering, %needed, voters, %missing, "the quorum is back");
+                }
+            }
         }
         let has_lost = self.seen(place, identity, stamp);
         self.connected.change(|()| ());
@@ -207,7 +236,7 @@ impl Standings {
     /// Whether a part of a voter takes new votes, as it says itself.
     fn note_refusal(&self, state: &mut StandingsState, place: Place, why: Option<&Arc<str>>) {
         let voter = &self.labels[place.voter];
-        let known = self.set_refusal(state, place, why);
+        let known = self.set_refusal(state, place, why.is_some());
         match (why, known) {
             (Some(why), false) => {
                 tracing::warn!(%voter, shard = place.shard, %why, "the voter takes no new votes");
@@ -220,25 +249,25 @@ impl Standings {
     }
 
     /// The same for the metrics alone. Whether it took none before.
-    fn set_refusal(
-        &self,
-        state: &mut StandingsState,
-        place: Place,
-        why: Option<&Arc<str>>,
-    ) -> bool {
+    fn set_refusal(&self, state: &mut StandingsState, place: Place, refuses: bool) -> bool {
         if self.is_retired() {
-            return why.is_some();
+            return refuses;
         }
-        let refuses =
-            |state: &StandingsState| state.refusing.keys().any(|at| at.voter == place.voter);
-        let before = refuses(state);
-        let known = match why {
-            Some(why) => state.refusing.insert(place, Arc::clone(why)),
-            None => state.refusing.remove(&place),
-        };
-        let more = f64::from(u8::from(refuses(state))) - f64::from(u8::from(before));
-        self.series[place.voter].refusing.change(more);
-        known.is_some()
+        let shards = &mut state.voters[place.voter].refusing;
+        let did = !shards.is_empty();
+        let shard = place.shard;
+        let known = if refuses { !shards.insert(shard) } else { shards.remove(&shard) };
+        shift(&self.series[place.voter].refusing, did, !shards.is_empty());
+        known
+    }
+
+    /// How many voters are connected, and which are not.
+    fn reached(&self, state: &StandingsState) -> (usize, Majorities, usize, String) {
+        let voters = self.labels.iter().zip(&state.voters);
+        let missing = voters.filter(|(_, voter)| voter.connected == 0);
+        let missing: Vec<&str> = missing.map(|(label, _)| &**label).collect();
+        let StandingsState { quorum, voters, .. } = state;
+        (voters.len() - missing.len(), quorum.needed(), quorum.voters(), missing.join(", "))
     }
 
     /// Whether two voters are parts of one cluster in different sets.
@@ -248,7 +277,11 @@ impl Standings {
 
     /// Why a voter has no vote where it is now, if that is the server of another.
     pub(crate) fn twin(&self, place: Place) -> Option<Cause> {
-        let twin = self.state().register.twin(place)?;
+        self.duplicate(&self.state(), place)
+    }
+
+    fn duplicate(&self, state: &StandingsState, place: Place) -> Option<Cause> {
+        let twin = state.register.twin(place)?;
         Some(Cause::Duplicate(Arc::clone(&self.labels[twin])))
     }
 
@@ -256,16 +289,29 @@ impl Standings {
     pub(crate) fn parted(&self, place: Place, why: Option<&str>) {
         let mut state = self.state();
         // It is asked again before it is a voter again.
-        self.set_refusal(&mut state, place, None);
+        self.set_refusal(&mut state, place, false);
         let voter = &self.labels[place.voter];
         self.series[place.voter].connections.change(-1.0);
         if let Some(why) = why {
-            state.lost.insert(place);
+            state.voters[place.voter].lost.insert(place.shard);
             tracing::warn!(%voter, shard = place.shard, why, "connection lost");
         } else {
             tracing::info!(%voter, shard = place.shard, "connection closed");
         }
-        state.reach.parted(place.voter, why.is_some(), &self.labels);
+        let connected = &mut state.voters[place.voter].connected;
+        *connected = connected.saturating_sub(1);
+        // Where this side ends the connections, nothing is missing.
+        if why.is_some() && state.has_quorum == Some(true) && !state.is_connected() {
+            state.has_quorum = Some(false);
+            let (answering, needed, voters, missing) = self.reached(&state);
+            tracing::warn!(
+                answering,
+                %needed,
+                voters,
+                %missing,
+                "no quorum: no lock is given or renewed"
+            );
+        }
     }
 
     /// A voter's data moved from one of its shards to another, or was lost on the way.
@@ -290,8 +336,8 @@ impl Standings {
         data: Option<&str>,
     ) -> Result<(), Cause> {
         let mut state = self.state();
-        if let Some(twin) = state.register.twin(place) {
-            return Err(Cause::Duplicate(Arc::clone(&self.labels[twin])));
+        if let Some(twin) = self.duplicate(&state, place) {
+            return Err(twin);
         }
         let emptied = data.is_some_and(|data| state.register.has_others(place, data, at));
         let moved = stamp.is_some_and(|stamp| self.compare(&mut state, place, stamp));
@@ -354,31 +400,27 @@ impl Standings {
     /// are told.
     fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, StandingsState>) {
         let now = self.clock.now();
-        let StandingsState { register, told, held_back, .. } = &mut *state;
+        let StandingsState { register, voters, is_quiet, .. } = &mut *state;
         if self.is_retired() {
             return;
         }
-        for (voter, told) in told.iter_mut().enumerate() {
+        for (voter, VoterState { quarantined: told, .. }) in voters.iter_mut().enumerate() {
             let kept_out = register.kept_out_longest(voter, now);
             let until = kept_out.map(|kept_out| now + kept_out.quarantined.left);
             if until == *told {
                 continue;
             }
-            let before = std::mem::replace(told, until);
+            let before = mem::replace(told, until);
             let series = &self.series[voter];
-            let more = f64::from(u8::from(until.is_some())) - f64::from(u8::from(before.is_some()));
-            series.quarantined.change(more);
+            shift(&series.quarantined, before.is_some(), until.is_some());
             if let Some(KeptOut { quarantined, .. }) = kept_out {
-                match held_back {
-                    Some(held_back) => held_back.push((voter, quarantined)),
-                    None => self.log_quarantine(voter, quarantined),
+                if !*is_quiet {
+                    self.log_quarantine(voter, quarantined);
                 }
                 series.quarantines.of(quarantined.why.reason()).count(1);
                 let at = now + quarantined.left;
                 self.clock.spawn(&self.runtime, self.look_again(at));
-            } else if let Some(held_back) = held_back {
-                held_back.retain(|(begun, _)| *begun != voter);
-            } else {
+            } else if !*is_quiet {
                 let voter = &self.labels[voter];
                 tracing::warn!(%voter, "quarantine over: the voter's votes count for new locks");
             }
@@ -396,14 +438,17 @@ impl Standings {
     /// Logs no quarantine until it is to: a client that is given one server twice has another
     /// trouble.
     pub(crate) fn hold_back(&self) {
-        self.state().held_back = Some(Vec::new());
+        self.state().is_quiet = true;
     }
 
     /// Logs the quarantines that have begun, and from now on each at once.
     pub(crate) fn speak(&self) {
-        let held_back = self.state().held_back.take();
-        for (voter, quarantined) in held_back.into_iter().flatten() {
-            self.log_quarantine(voter, quarantined);
+        let (mut state, now) = (self.state(), self.clock.now());
+        state.is_quiet = false;
+        for voter in 0..self.labels.len() {
+            if let Some(kept_out) = state.register.kept_out_longest(voter, now) {
+                self.log_quarantine(voter, kept_out.quarantined);
+            }
         }
     }
 
@@ -434,26 +479,16 @@ impl Standings {
             return;
         }
         self.retired.change(|retired| *retired = true);
-        for (series, told) in self.series.iter().zip(&mut state.told) {
+        for (series, voter) in self.series.iter().zip(&mut state.voters) {
             series.clients.change(-1.0);
-            if told.take().is_some() {
-                series.quarantined.change(-1.0);
-            }
-        }
-        let refusing: BTreeSet<usize> = state.refusing.keys().map(|place| place.voter).collect();
-        for voter in refusing {
-            self.series[voter].refusing.change(-1.0);
-        }
-        state.refusing.clear();
-        for (series, step) in self.series.iter().zip(&mut state.steps) {
-            if step.clash.take().is_some() {
-                series.out_of_step.change(-1.0);
-            }
+            shift(&series.quarantined, voter.quarantined.take().is_some(), false);
+            shift(&series.refusing, !mem::take(&mut voter.refusing).is_empty(), false);
+            shift(&series.out_of_step, voter.clash.take().is_some(), false);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, StandingsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
@@ -470,37 +505,6 @@ impl fmt::Debug for Standings {
 }
 
 // Voters whose clients believe otherwise of the voters than this one, or have not been asked.
-
-/// What came of the comparison with a voter's other clients.
-#[derive(Clone, Debug, Default)]
-struct VoterStep {
-    /// How many connections to it there have been.
-    connections: u64,
-    /// On the latest of them it was told what this client believes, and nobody believes otherwise.
-    is_compared: bool,
-    /// It is a part of a cluster, where what clients believe is on one of its servers: with that
-    /// one down, the others would have no vote.
-    is_spread: bool,
-    /// What clients believe that clashes with that.
-    clash: Option<Arc<str>>,
-}
-
-impl VoterStep {
-    fn of(is_spread: bool) -> Self {
-        Self { is_spread, ..Self::default() }
-    }
-
-    /// There has been no connection to it yet.
-    fn is_new(&self) -> bool {
-        self.connections == 0
-    }
-
-    /// There is a new connection: perhaps others have come meanwhile, or it is another server.
-    fn meet(&mut self) {
-        self.connections += 1;
-        self.is_compared = false;
-    }
-}
 
 impl Standings {
     /// What a grant to a new hold that asked at that moment counts for, if not for a vote. A client
@@ -524,7 +528,7 @@ impl Standings {
 
     /// How many connections to a voter there have been.
     pub(crate) fn connections(&self, voter: usize) -> u64 {
-        self.state().steps[voter].connections
+        self.state().voters[voter].connections
     }
 
     /// What came of a comparison that began when there had been so many connections. `is_told`: the
@@ -540,20 +544,18 @@ impl Standings {
         if self.is_retired() {
             return;
         }
-        let step = &mut state.steps[voter];
+        let step = &mut state.voters[voter];
         step.is_compared = is_told && step.connections == connections;
-        let before = std::mem::replace(&mut step.clash, why.clone());
+        let before = mem::replace(&mut step.clash, why.clone());
         drop(state);
-        let series = &self.series[voter].out_of_step;
+        shift(&self.series[voter].out_of_step, before.is_some(), why.is_some());
         let voter = &self.labels[voter];
         match (before, why) {
             (None, Some(why)) => {
-                series.change(1.0);
                 tracing::error!(%voter, %why, "clients disagree about the voters: no locks");
                 self.returned.change(|()| ());
             }
             (Some(_), None) => {
-                series.change(-1.0);
                 tracing::warn!(%voter, "clients agree about the voters again");
             }
             _ => {}
@@ -577,13 +579,18 @@ impl Standings {
 }
 
 impl StandingsState {
+    /// Whether the connected voters are a majority.
+    fn is_connected(&self) -> bool {
+        self.quorum.reached(|voter| self.voters[voter].connected > 0)
+    }
+
     fn out_of_step(&self) -> Option<Arc<str>> {
-        self.steps.iter().find_map(|step| step.clash.clone())
+        self.voters.iter().find_map(|voter| voter.clash.clone())
     }
 
     fn apart(&self, voter: usize) -> Option<Arc<str>> {
-        let step = &self.steps[voter];
-        let unknown = self.compares && !step.is_compared && !step.is_spread;
+        let VoterState { is_compared, is_spread, .. } = self.voters[voter];
+        let unknown = self.compares && !is_compared && !is_spread;
         let unknown = unknown.then(|| "not yet compared with its other clients".into());
         self.out_of_step().or(unknown)
     }

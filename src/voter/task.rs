@@ -4,28 +4,26 @@
 //! takes nothing back: what was queued is sent. The requests of one hold keep their order, so an
 //! undo put in behind an acquire arrives behind it.
 
-use std::{
-    pin::{Pin, pin},
-    sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
-    future::{self, BoxFuture, Fuse},
+    future::{self, BoxFuture, Fuse, Map},
     stream::{FuturesUnordered, StreamExt},
 };
 use tokio::{
     runtime::Handle,
-    sync::{mpsc, oneshot},
+    sync::{
+        mpsc,
+        oneshot::{self, error::RecvError},
+    },
     task::yield_now,
 };
 
 use super::{
     Answers, Call, Identity, KeySearch, KeysFound, Node, Outcome, ReplyTo, Stamp, Standings,
     contract::is_passing,
-    debts::{Debt, Debts},
+    debts::Debts,
     lanes::{Departure, LaneId, Lanes, Queued},
 };
 use crate::{
@@ -91,55 +89,79 @@ impl Voter {
         owed_until: Option<Moment>,
         asker: Option<ReplyTo>,
     ) {
-        let (others, asked) = (Vec::new(), self.clock.now());
-        let request = Queued { call, owed_until, asker, others, shard: None, asked };
+        let request = Queued { call, owed_until, asker, shard: None, asked: self.clock.now() };
         // Where the task has ended the sender is dropped with the request, which the reply tells.
         let _ = self.queue.send(VoterAsk::Run(request));
     }
 
     pub(crate) fn subscribe(&self, channel: Arc<str>) -> VoterReply<()> {
-        self.ask(|answer| VoterAsk::Subscribe(channel, answer))
+        self.ask(|node| node.subscribe(channel))
     }
 
+    /// A server that cannot be reached listens for nobody.
     pub(crate) fn unsubscribe(&self, channel: Arc<str>) {
-        // A task that has ended listens to nothing.
-        let _ = self.queue.send(VoterAsk::Unsubscribe(channel));
+        drop(self.ask(|node| node.unsubscribe(channel)));
     }
 
     pub(crate) fn identify(&self) -> VoterReply<Identity> {
-        self.ask(VoterAsk::Identify)
+        self.ask(|node| node.identify())
     }
 
-    /// Lets all clients know that the data of a shard lack something.
+    /// Lets all clients know that the data of a shard lack something. A server that cannot be
+    /// reached does not vote, and when it is back a renewal finds the same.
     pub(crate) fn rename(&self, shard: usize) {
-        // As above.
-        let _ = self.queue.send(VoterAsk::Rename(shard));
+        drop(self.ask(move |node| node.rename(shard)));
     }
 
     pub(crate) fn survey(&self, calls: Arc<str>) -> VoterReply<Vec<ServerReport>> {
-        self.ask(|answer| VoterAsk::Survey(calls, answer))
+        self.ask(|node| node.survey(calls))
     }
 
     pub(crate) fn search(&self, search: KeySearch) -> VoterReply<KeysFound> {
-        self.ask(|answer| VoterAsk::Search(search, answer))
+        self.ask(|node| node.search(search))
     }
 
     /// Ends the task once what is under way is answered; nothing owed is sent again.
     pub(crate) fn close(&self) -> VoterReply<()> {
-        self.ask(VoterAsk::Close)
+        let (answer, answered) = oneshot::channel();
+        let _ = self.queue.send(VoterAsk::Close(answer));
+        answered.map(received)
     }
 
-    fn ask<T>(&self, make: impl FnOnce(oneshot::Sender<Outcome<T>>) -> VoterAsk) -> VoterReply<T> {
-        let (sender, receiver) = oneshot::channel();
-        let _ = self.queue.send(make(sender));
-        VoterReply::of(receiver)
+    /// Has the task ask its node for what is no script of a lock.
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn Node) -> BoxFuture<'static, Outcome<T>> + Send + 'static,
+    ) -> VoterReply<T> {
+        let (answer, answered) = oneshot::channel();
+        let errand = |node: &dyn Node| {
+            let asked = question(node);
+            async move {
+                // Whoever asked may have gone: then nobody misses the answer.
+                let _ = answer.send(asked.await);
+                None
+            }
+            .boxed()
+        };
+        // Where the task has ended the errand is dropped, which the reply tells.
+        let _ = self.queue.send(VoterAsk::Errand(Box::new(errand)));
+        answered.map(received)
     }
 }
 
-/// What has been sent, or what came of it.
-enum Ended {
-    Call(CallHeard),
-    Answered,
+/// A request's outcome. Dropping it drops the answer, never the request.
+pub(crate) type VoterReply<T> =
+    Map<oneshot::Receiver<Outcome<T>>, fn(Result<Outcome<T>, RecvError>) -> Outcome<T>>;
+
+fn received<T>(answer: Result<Outcome<T>, RecvError>) -> Outcome<T> {
+    answer.unwrap_or_else(|_| Err(Cause::Unreachable(CLOSED.into())))
+}
+
+/// What its handles want of the task.
+enum VoterAsk {
+    Run(Queued),
+    Errand(Box<dyn FnOnce(&dyn Node) -> BoxFuture<'static, Option<CallHeard>> + Send>),
+    Close(oneshot::Sender<Outcome<()>>),
 }
 
 /// What came of the requests of a call.
@@ -153,9 +175,6 @@ struct CallHeard {
     answered: Moment,
 }
 
-/// What was sent and is not answered.
-type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
-
 struct Task {
     node: Arc<dyn Node>,
     clock: Clock,
@@ -166,7 +185,7 @@ struct Task {
 
 impl Task {
     async fn serve(mut self, mut asked: mpsc::UnboundedReceiver<VoterAsk>) {
-        let mut under_way = UnderWay::new();
+        let mut under_way = FuturesUnordered::new();
         let mut asks = Vec::new();
         let (clock, mut closing, mut open) = (self.clock.clone(), None, true);
         // The last call was of one request, with no other of its lane under way.
@@ -183,7 +202,7 @@ impl Task {
             tokio::select! {
                 biased;
                 Some(ended) = under_way.next(), if !under_way.is_empty() => {
-                    if let Ended::Call(heard) = ended {
+                    if let Some(heard) = ended {
                         self.hear(heard, closing.is_some());
                     }
                 }
@@ -197,20 +216,21 @@ impl Task {
                     }
                     for ask in asks.drain(..) {
                         match ask {
-                            VoterAsk::Run(request) => self.take(request),
+                            VoterAsk::Run(request) => self.queue(request),
+                            VoterAsk::Errand(errand) => under_way.push(errand(&*self.node)),
                             VoterAsk::Close(answer) => {
                                 (open, closing) = (false, Some(answer));
                                 self.debts.forgive();
                                 break;
                             }
-                            other => under_way.push(self.begin(other)),
                         }
                     }
                 }
                 () = &mut alarm => {
                     set_for = None;
-                    for debt in self.debts.take_due(self.clock.now()) {
-                        self.pay(debt);
+                    let now = self.clock.now();
+                    for owed in self.debts.take_due(now) {
+                        self.queue(Queued { asked: now, ..owed });
                     }
                 }
             }
@@ -232,50 +252,12 @@ impl Task {
         }
     }
 
-    fn part(&self, call: &Call) -> u16 {
-        self.node.part(call.key())
-    }
-
-    fn take(&mut self, request: Queued) {
-        let part = self.part(&request.call);
+    fn queue(&mut self, request: Queued) {
+        let part = self.node.part(request.call.key());
         self.lanes.push(request, part);
     }
 
-    fn pay(&mut self, debt: Debt) {
-        let Debt { call, until, shard } = debt;
-        let part = self.part(&call);
-        let request = Queued {
-            call,
-            owed_until: Some(until),
-            asker: None,
-            others: Vec::new(),
-            shard: Some(shard),
-            asked: self.clock.now(),
-        };
-        self.lanes.push(request, part);
-    }
-
-    /// Asks for what is no script.
-    fn begin(&self, ask: VoterAsk) -> BoxFuture<'static, Ended> {
-        match ask {
-            VoterAsk::Subscribe(channel, answer) => pass(self.node.subscribe(channel), answer),
-            VoterAsk::Identify(answer) => pass(self.node.identify(), answer),
-            VoterAsk::Survey(calls, answer) => pass(self.node.survey(calls), answer),
-            VoterAsk::Search(search, answer) => pass(self.node.search(search), answer),
-            // A server that cannot be reached listens for nobody.
-            VoterAsk::Unsubscribe(channel) => unheard(self.node.unsubscribe(channel)),
-            // Nor does it vote, and when it is back a renewal finds the same.
-            VoterAsk::Rename(shard) => unheard(self.node.rename(shard)),
-            VoterAsk::Run(_) | VoterAsk::Close(_) => Box::pin(async { Ended::Answered }),
-        }
-    }
-
-    /// Why the voter has no vote now, if it is the same server as another.
-    fn twin(&self, call: &Call) -> Option<Cause> {
-        self.seen.standings.twin(self.seen.place(self.node.shard(call.key())))
-    }
-
-    fn send(&self, departure: Departure, sent: Moment) -> BoxFuture<'static, Ended> {
+    fn send(&self, departure: Departure, sent: Moment) -> BoxFuture<'static, Option<CallHeard>> {
         let Departure { lane, mut requests, .. } = departure;
         let calls = requests.iter().map(|request| &request.call);
         let mut call = Call::join(calls).expect("something departs");
@@ -287,13 +269,14 @@ impl Task {
         if let Some(oldest) = requests.first() {
             seen.series().queue_seconds.record(sent.since(oldest.asked).as_secs_f64());
         }
-        let answers = if let Some(twin) = self.twin(&call) {
+        // The same server as another voter's has no vote to give.
+        let answers = if let Some(twin) = standings.twin(seen.place(node.shard(call.key()))) {
             // Where nothing was sent there is nothing to give back. What is owed stays owed.
             let new = requests.extract_if(.., |request| request.shard.is_none());
-            new.for_each(|request| request.answer(Err(twin.clone())));
+            new.for_each(|mut request| request.answer(Err(twin.clone())));
             future::ready(vec![Err(twin); requests.len()]).left_future()
         } else {
-            self.node.send(call).right_future()
+            node.send(call).right_future()
         };
         Box::pin(async move {
             let mut answers = answers.await;
@@ -314,7 +297,7 @@ impl Task {
                 }
                 record(seen.series(), votes, answer, answered.since(sent));
             }
-            Ended::Call(CallHeard { lane, requests, answers, shard, sent, answered })
+            Some(CallHeard { lane, requests, answers, shard, sent, answered })
         })
     }
 
@@ -333,41 +316,28 @@ impl Task {
         self.measure(&heard);
         let CallHeard { lane, requests, answers, shard, answered, .. } = heard;
         self.lanes.ended(lane);
-        for (request, answer) in requests.into_iter().zip(answers) {
-            if let Some(until) = request.owed_until {
-                let shard = request.shard.unwrap_or(shard);
-                match &answer {
-                    Ok(_) => self.debts.settled(shard),
-                    // Any other error is an answer too: asking again brings the same.
-                    Err(Cause::Rejected(why)) if !is_passing(why) => {
-                        self.debts.settled(shard);
-                        self.debts.leak();
-                    }
-                    Err(_) if closing => self.debts.leak(),
-                    Err(_) => {
-                        let call = request.call.clone();
-                        self.debts.owe(Debt { call, until, shard }, answered);
-                    }
-                }
-            }
+        for (mut request, answer) in requests.into_iter().zip(answers) {
+            let is_answer = match &answer {
+                // Any other refusal is an answer too: asking again brings the same.
+                Err(Cause::Rejected(why)) => !is_passing(why),
+                outcome => outcome.is_ok(),
+            };
+            let is_given_up = answer.is_err() && (is_answer || closing);
             request.answer(answer);
+            if request.owed_until.is_none() {
+                continue;
+            }
+            let shard = request.shard.unwrap_or(shard);
+            if is_answer {
+                self.debts.settled(shard);
+            }
+            if is_given_up {
+                self.debts.leak();
+            } else if !is_answer {
+                self.debts.owe(shard, request, answered);
+            }
         }
     }
-}
-
-fn unheard(outcome: BoxFuture<'static, Outcome<()>>) -> BoxFuture<'static, Ended> {
-    Box::pin(outcome.map(|_| Ended::Answered))
-}
-
-fn pass<T: Send + 'static>(
-    outcome: impl Future<Output = Outcome<T>> + Send + 'static,
-    answer: oneshot::Sender<Outcome<T>>,
-) -> BoxFuture<'static, Ended> {
-    Box::pin(async move {
-        // Whoever asked may have gone: then nobody misses the answer.
-        let _ = answer.send(outcome.await);
-        Ended::Answered
-    })
 }
 
 fn record(series: &VoterSeries, votes: bool, outcome: &Outcome<Answer>, took: Duration) {
@@ -387,54 +357,16 @@ fn record(series: &VoterSeries, votes: bool, outcome: &Outcome<Answer>, took: Du
     }
 }
 
-// What a voter's task is asked for.
-
 /// So many requests are taken from the queue before some of them leave.
-pub(super) const TOGETHER: usize = 256;
-
-pub(super) enum VoterAsk {
-    Run(Queued),
-    Subscribe(Arc<str>, oneshot::Sender<Outcome<()>>),
-    Unsubscribe(Arc<str>),
-    Identify(oneshot::Sender<Outcome<Identity>>),
-    Survey(Arc<str>, oneshot::Sender<Outcome<Vec<ServerReport>>>),
-    Rename(usize),
-    Search(KeySearch, oneshot::Sender<Outcome<KeysFound>>),
-    Close(oneshot::Sender<Outcome<()>>),
-}
+const TOGETHER: usize = 256;
 
 /// Lets the tasks that are ready now ask first. Without this the runtime runs the voter's task
 /// right behind the first of them, and a call carries half as many requests.
-pub(super) async fn gather(
-    asked: &mut mpsc::UnboundedReceiver<VoterAsk>,
-    asks: &mut Vec<VoterAsk>,
-) {
+async fn gather(asked: &mut mpsc::UnboundedReceiver<VoterAsk>, asks: &mut Vec<VoterAsk>) {
     yield_now().await;
     while asks.len() < TOGETHER
         && let Ok(ask) = asked.try_recv()
     {
         asks.push(ask);
-    }
-}
-
-// The answer to a request that a voter's task has.
-
-/// A request's outcome. Dropping it drops the answer, never the request.
-#[derive(Debug)]
-pub(crate) struct VoterReply<T>(oneshot::Receiver<Outcome<T>>);
-
-impl<T> VoterReply<T> {
-    pub(super) fn of(answer: oneshot::Receiver<Outcome<T>>) -> Self {
-        Self(answer)
-    }
-}
-
-impl<T> Future for VoterReply<T> {
-    type Output = Outcome<T>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let received = ready!(Pin::new(&mut self.0).poll(context));
-        let closed = || Err(Cause::Unreachable(CLOSED.into()));
-        Poll::Ready(received.unwrap_or_else(|_| closed()))
     }
 }

@@ -13,8 +13,7 @@ use std::ops::RangeInclusive;
 
 use super::{
     redirect::{Endpoint, endpoint},
-    seat::Seat,
-    slot::SLOTS,
+    seat::{SLOTS, Seat},
 };
 use crate::{proto::Cause, voter::Outcome};
 

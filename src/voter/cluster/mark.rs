@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{map::Map, seat::led_into, slot::SLOTS};
+use super::{
+    map::Map,
+    seat::{SLOTS, led_into},
+};
 
 /// The key of the mark for the server that leads this shard; nothing where that has no slots, and
 /// so nothing that it could have forgotten.
@@ -34,7 +37,7 @@ mod tests {
         keys::Prefix,
         voter::cluster::{
             map::tests::{map_of, server},
-            slot::slot_of,
+            seat::slot_of,
         },
     };
 

@@ -5,19 +5,17 @@
 //! there, so it is sent again: to where the slot is by then, unless a later request of the same
 //! hold has left since.
 
-mod branch;
 mod map;
 mod mark;
 mod redirect;
 mod run;
 mod seat;
-mod slot;
 mod topology;
 
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -27,19 +25,13 @@ use futures::{
 };
 use tokio::{task::AbortHandle, time};
 
-use self::{
-    branch::{Branch, Names},
-    map::Map,
-    mark::mark_of,
-    redirect::Endpoint,
-    topology::TopologyNews,
-};
+use self::{map::Map, mark::mark_of, redirect::Endpoint, topology::TopologyNews};
 pub(crate) use self::{seat::Seat, topology::Topology};
 use super::{
     Answers, Call, Ear, Identity, KeySearch, KeysFound, Looks, Node, ONLY, Outcome, SingleNode,
-    contract::begin, single::Order,
+    contract::begin, lock, single::Order,
 };
-use crate::proto::{Cause, ServerReport};
+use crate::proto::{Cause, ServerReport, Stamp};
 
 /// How long it may take to learn who the servers are.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
@@ -68,9 +60,16 @@ struct ClusterVoter {
     ear: Arc<dyn Ear>,
     order: Order,
     branches: Mutex<HashMap<Endpoint, Branch>>,
-    names: Arc<Names>,
     /// By the names outside, where each channel is listened to.
     listening: Mutex<HashMap<Arc<str>, Endpoint>>,
+}
+
+/// The connections to a server that leads a shard.
+#[derive(Clone, Debug)]
+struct Branch {
+    shard: usize,
+    at: Endpoint,
+    node: Arc<SingleNode>,
 }
 
 impl ClusterNode {
@@ -91,9 +90,8 @@ impl ClusterNode {
             looks,
             topology: Arc::clone(topology),
             ear,
-            order: Order::new(),
+            order: Order::default(),
             branches: Mutex::default(),
-            names: Arc::default(),
             listening: Mutex::default(),
         });
         let following = tokio::spawn(Arc::clone(&voter).follow()).abort_handle();
@@ -153,12 +151,12 @@ impl ClusterVoter {
 
     /// A branch for a server that leads this shard.
     fn start(&self, shard: usize, at: Endpoint) -> Branch {
-        let address = self.topology.address(&at);
-        let (ear, names) = (Arc::clone(&self.ear), Arc::clone(&self.names));
         let key = self.looks.mark.as_ref();
         let mark = key.and_then(|key| mark_of(shard, &self.topology.map(), key));
         let looks = Looks { mark, is_sharded: true, ..self.looks.clone() };
-        Branch::start(shard, at, &address, ear, names, looks)
+        let ear = BranchEar { shard, seat: self.seat, ear: Arc::clone(&self.ear) };
+        let node = SingleNode::start(&self.topology.address(&at), Arc::new(ear), looks);
+        Branch { shard, at, node }
     }
 
     /// The connections to the server that has a slot. A slot that nobody has may have been given to
@@ -203,23 +201,37 @@ impl ClusterVoter {
     }
 
     async fn subscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
-        let here = self.seat.name(&channel);
-        self.names.learn(&here, &channel);
         // Where there is no way there now, it is made up for when there is.
         lock(&self.listening).insert(Arc::clone(&channel), NOWHERE);
-        let branch = self.route(self.seat.slot(&channel))?;
-        lock(&self.listening).insert(channel, branch.at.clone());
-        let listens = branch.node.wish(&here, has_slot(&here), true).await;
+        let listens = self.listen_at_its_slot(&channel).await;
         if listens.is_err() {
             self.topology.doubt(None);
         }
         listens
     }
 
+    /// Listens to a channel where its slot is, if anybody wants it, and leaves the server where it
+    /// was listened to.
+    async fn listen_at_its_slot(&self, channel: &Arc<str>) -> Outcome<()> {
+        let (here, branch) = (self.seat.name(channel), self.route(self.seat.slot(channel))?);
+        let at = lock(&self.listening)
+            .get_mut(channel)
+            .map(|at| std::mem::replace(at, branch.at.clone()));
+        let former = at.filter(|at| *at != branch.at);
+        let former = former.and_then(|at| Some(Arc::clone(&self.branches().get(&at)?.node)));
+        if let Some(former) = former {
+            // Where that server is gone, nothing is left to leave.
+            let _ = former.wish(&here, has_slot(&here), false).await;
+        }
+        if !lock(&self.listening).contains_key(channel) {
+            return Ok(());
+        }
+        branch.node.wish(&here, has_slot(&here), true).await
+    }
+
     async fn unsubscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
         let here = self.seat.name(&channel);
         let at = lock(&self.listening).remove(&channel);
-        self.names.forget(&here);
         let branch = at.and_then(|at| self.branches().get(&at).cloned());
         match branch {
             Some(branch) => branch.node.wish(&here, has_slot(&here), false).await,
@@ -230,43 +242,26 @@ impl ClusterVoter {
     /// Listens anew to the channels whose slots are on other servers now. Until then whatever was
     /// published there may have gone unheard. Whether it succeeded.
     async fn listen_where_the_slots_are(&self, map: &Map) -> bool {
-        let mut moved = Vec::new();
-        for (channel, at) in &mut *lock(&self.listening) {
-            let Some((shard, now)) = map.route(self.seat.slot(channel)) else { continue };
-            if at != now {
-                let former = std::mem::replace(at, now.clone());
-                let branch = self.branch(shard, now);
-                moved.push((self.seat.name(channel), Arc::clone(channel), former, branch));
-            }
-        }
+        let has_moved = |channel: &str, at: &Endpoint| {
+            map.route(self.seat.slot(channel)).is_some_and(|(_, now)| now != at)
+        };
+        let mut moved: Vec<Arc<str>> = lock(&self.listening)
+            .iter()
+            .filter(|(channel, at)| has_moved(channel, at))
+            .map(|(channel, _)| Arc::clone(channel))
+            .collect();
         if moved.is_empty() {
             return true;
         }
-        let listened = moved.iter().map(|(channel, outside, former, branch)| {
-            let former = self.branches().get(former).map(|branch| Arc::clone(&branch.node));
-            async move {
-                if let Some(former) = former {
-                    // Where that server is gone, nothing is left to leave.
-                    let _ = former.wish(channel, has_slot(channel), false).await;
-                }
-                // Nobody may want it any more.
-                !lock(&self.listening).contains_key(outside)
-                    || branch.node.wish(channel, has_slot(channel), true).await.is_ok()
-            }
-        });
-        let listens = join_all(listened).await;
+        let listens = join_all(moved.iter().map(|channel| self.listen_at_its_slot(channel))).await;
         self.ear.missed();
-        for ((_, outside, _, branch), _) in
-            moved.iter().zip(&listens).filter(|(_, listens)| !**listens)
-        {
+        let mut listens = listens.iter();
+        moved.retain(|_| listens.next().is_some_and(Result::is_err));
+        for channel in &moved {
             // The server may not know yet that the slot is its own.
-            if let Some(at) = lock(&self.listening).get_mut(outside)
-                && *at == branch.at
-            {
-                *at = NOWHERE;
-            }
+            lock(&self.listening).get_mut(channel).into_iter().for_each(|at| *at = NOWHERE);
         }
-        listens.into_iter().all(|listens| listens)
+        moved.is_empty()
     }
 
     /// Who the server is by which this voter is told from others.
@@ -279,7 +274,7 @@ impl ClusterVoter {
         self.connect(&map);
         let nodes: Vec<_> =
             self.branches().values().map(|branch| Arc::clone(&branch.node)).collect();
-        let tried = join_all(nodes.iter().map(|node| node.tried()));
+        let tried = join_all(nodes.iter().map(|node| node.runner.tried()));
         let _ = time::timeout(IDENTIFICATION, tried).await;
         // In a cramped cluster two voters say that they are the same server.
         let slot = if map.is_cramped(self.seat) {
@@ -309,7 +304,7 @@ impl ClusterVoter {
         let asked = self.servers()?.into_iter().map(|node| {
             let keys = keys.clone();
             let read = move |key: &str| keys.found(&seat.outside(key)?);
-            node.search_here(pattern.clone(), limit, read)
+            Arc::clone(&node.runner).search(pattern.clone(), limit, read)
         });
         let mut all = KeysFound { is_complete: true, ..KeysFound::default() };
         for found in join_all(asked).await {
@@ -399,11 +394,45 @@ impl fmt::Debug for ClusterNode {
     }
 }
 
-/// Whether a channel is one lock's, and so has its slot. Others are told to the whole cluster.
-fn has_slot(channel: &str) -> bool {
-    slot::hash_tag(channel) != channel
+/// Tells the voter's ear which shard it is, and by which names it knows the channels.
+struct BranchEar {
+    shard: usize,
+    seat: Seat,
+    ear: Arc<dyn Ear>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl Ear for BranchEar {
+    fn met(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        self.ear.met(self.shard, identity, stamp)
+    }
+
+    fn seen(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        self.ear.seen(self.shard, identity, stamp)
+    }
+
+    fn parted(&self, _: usize, why: Option<&str>) {
+        self.ear.parted(self.shard, why);
+    }
+
+    fn moved(&self, from: usize, to: usize, lost: bool) {
+        self.ear.moved(from, to, lost);
+    }
+
+    fn called(&self, channel: &str, message: &str) {
+        let outside = self.seat.outside_channel(channel);
+        self.ear.called(outside.as_deref().unwrap_or(channel), message);
+    }
+
+    fn is_waited_for(&self) -> bool {
+        self.ear.is_waited_for()
+    }
+
+    fn missed(&self) {
+        self.ear.missed();
+    }
+}
+
+/// Whether a channel is one lock's, and so has its slot. Others are told to the whole cluster.
+fn has_slot(channel: &str) -> bool {
+    seat::hash_tag(channel) != channel
 }

@@ -23,7 +23,7 @@ impl ClusterVoter {
         let slot = self.seat.slot(call.key());
         let started = Clock::System.now();
         let placed = self.seat.place(&call);
-        let (mut number, _) = self.order.leave(&call);
+        let departed = self.order.leave(&call);
         let mut way = match self.route(slot) {
             Ok(branch) => (branch, false),
             Err(cause) => return call.all_failed(&cause),
@@ -31,6 +31,7 @@ impl ClusterVoter {
         // Of the requests that are open still, and of all.
         let mut open: Vec<usize> = (0..call.requests.len()).collect();
         let mut answers = call.all_failed(&Cause::Unheard);
+        let rest = || call.deadline.saturating_sub(Clock::System.now().since(started));
         let mut deadline = call.deadline;
         loop {
             if let Some(twin) = self.twin(slot).filter(|_| call.script.votes) {
@@ -43,7 +44,7 @@ impl ClusterVoter {
             let seen = self.topology.answers();
             let (branch, asking) = &way;
             let sent = Call { deadline, ..placed.pick(&open) };
-            let heard = branch.node.run_here(sent, *asking).await;
+            let heard = Arc::clone(&branch.node.runner).run(sent, *asking).await;
             if heard
                 .iter()
                 .any(|answer| matches!(answer, Err(Cause::Unreachable(_) | Cause::Broken(_))))
@@ -61,17 +62,15 @@ impl ClusterVoter {
             }
             let Some(redirect) = redirected else { return answers };
             tracing::debug!(voter = %self.label(), slot, at = ?branch.at, ?redirect, "redirected");
-            let rest = || call.deadline.saturating_sub(Clock::System.now().since(started));
             let next = time::timeout(rest(), self.after(redirect, slot, &branch.at, seen)).await;
             let (Ok(Ok(next)), false) = (next, rest().is_zero()) else { return answers };
-            let left = call.pick(&again);
-            let kept;
-            (number, kept) = self.order.leave_again(&left, number);
-            open = kept.iter().map(|request| again[*request]).collect();
-            for request in again.iter().filter(|request| !open.contains(request)) {
-                if let Err(cause) = &answers[*request] {
+            let latest = departed.still_latest();
+            let overtaken: Vec<usize>;
+            (open, overtaken) = again.into_iter().partition(|request| latest.contains(request));
+            for request in overtaken {
+                if let Err(cause) = &answers[request] {
                     let why = "and not sent again because later requests have overtaken it";
-                    answers[*request] = Err(Cause::Rejected(format!("{cause}, {why}").into()));
+                    answers[request] = Err(Cause::Rejected(format!("{cause}, {why}").into()));
                 }
             }
             if open.is_empty() {
@@ -121,7 +120,7 @@ impl ClusterVoter {
                 return Err(self.unknown(slot));
             }
         };
-        branch.node.tried().await;
+        branch.node.runner.tried().await;
         Ok((branch, asking))
     }
 }

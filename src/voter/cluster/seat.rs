@@ -8,7 +8,6 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::slot::{SLOTS, checksum, hash_tag, slot_of};
 use crate::{
     scripts::Arg,
     voter::{Call, Request},
@@ -98,6 +97,17 @@ impl Seat {
         (*self.name(&outside) == *key).then_some(outside)
     }
 
+    /// A channel as the lock names it, of one that is listened to here.
+    pub(super) fn outside_channel(self, channel: &str) -> Option<String> {
+        if self.voters == 1 {
+            return Some(channel.to_owned());
+        }
+        self.outside(channel).or_else(|| {
+            let (before, last) = channel.rsplit_once(':')?;
+            Some(format!("{}{last}", before.strip_suffix(&self.voter.to_string())?))
+        })
+    }
+
     /// A call with the names that its keys and channels have here.
     pub(super) fn place(self, call: &Call) -> Call {
         if self.voters == 1 {
@@ -160,6 +170,45 @@ static ENDINGS: LazyLock<Vec<[u8; LENGTH]>> = LazyLock::new(|| {
     endings
 });
 
+/// How many hash slots there are in a cluster.
+pub(crate) const SLOTS: u16 = 16_384;
+
+/// The slot of a key.
+pub(crate) fn slot_of(key: &str) -> u16 {
+    checksum(0, hash_tag(key).as_bytes()) % SLOTS
+}
+
+/// What of a key is hashed: the text between the first `{` and the next `}`, if there is any.
+pub(super) fn hash_tag(key: &str) -> &str {
+    let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+    tag.map(|(tag, _)| tag).filter(|tag| !tag.is_empty()).unwrap_or(key)
+}
+
+/// CRC16/XMODEM, gone on with from `seed`.
+pub(super) fn checksum(seed: u16, bytes: &[u8]) -> u16 {
+    bytes
+        .iter()
+        .fold(seed, |sum, byte| (sum << 8) ^ TABLE[usize::from((sum >> 8) ^ u16::from(*byte))])
+}
+
+const TABLE: [u16; 256] = table();
+
+const fn table() -> [u16; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0_u16;
+    while byte < 256 {
+        let mut sum = byte << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            sum = if sum & 0x8000 == 0 { sum << 1 } else { (sum << 1) ^ 0x1021 };
+            bit += 1;
+        }
+        table[byte as usize] = sum;
+        byte += 1;
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -217,6 +266,7 @@ mod tests {
                 prop_assert!((seat.start()..end).contains(&slot));
                 for key in keys {
                     prop_assert_eq!(slot_of(&seat.name(&key)), slot);
+                    prop_assert_eq!(seat.outside_channel(&seat.name(&key)), Some(key.clone()));
                     prop_assert_eq!(seat.outside(&seat.name(&key)), Some(key));
                 }
                 for other in seats(voters) {
@@ -247,5 +297,26 @@ mod tests {
         let seat = Seat::new(2, 3);
         let [all, one] = ["quorate:calls:", "quorate:calls:c-1"].map(|name| seat.name(name));
         assert_eq!((&*all, &*one), ("quorate:calls:2:", "quorate:calls:2:c-1"));
+        let outside = ["quorate:calls:2:c-1", "2:alone"].map(|here| seat.outside_channel(here));
+        assert_eq!(outside, ["quorate:calls:c-1", "alone"].map(|name| Some(name.into())));
+    }
+
+    /// As `CLUSTER KEYSLOT` answers on a server.
+    #[test]
+    fn slots_are_those_of_a_server() {
+        assert_eq!(checksum(0, b"123456789"), 0x31c3);
+        let known = [("foo", 12_182), ("{user1000}.following", 3_443), ("", 0), ("{}x", 10_595)];
+        for (key, slot) in known {
+            assert_eq!(slot_of(key), slot, "{key}");
+        }
+    }
+
+    #[test]
+    fn the_first_brace_and_the_next_closing_one_enclose_the_hash_tag() {
+        for (key, tag) in
+            [("a{b}c", "b"), ("a{{b}}", "{b"), ("a{}{b}", "a{}{b}"), ("a}b{c", "a}b{c")]
+        {
+            assert_eq!(hash_tag(key), tag);
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::{
     collections::HashSet,
     fmt,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     proto::Cause,
     scripts::Value,
-    voter::{Address, Ear, Outcome, pauses::Pauses, single::Inquirer},
+    voter::{Address, Ear, Outcome, lock, pauses::Pauses, single::Inquirer},
 };
 
 /// How often the map is asked for without a reason.
@@ -269,8 +269,4 @@ impl fmt::Debug for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Topology").field("seeds", &self.state.seeds).finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -39,13 +39,6 @@ pub(super) struct Dialer {
     patience: Duration,
 }
 
-/// What one connection is made with.
-pub(super) struct Dialed {
-    pub(super) config: Config,
-    /// Whom the sentinels name, where there are any.
-    pub(super) primary: Option<Named>,
-}
-
 /// Whom a majority of the sentinels named, and when they were asked.
 #[derive(Clone)]
 pub(super) struct Named {
@@ -66,22 +59,21 @@ impl Dialer {
         Self { address, lookout, demotions: 0, latest: None, patience: CONNECTING }
     }
 
-    /// Connects. A server that is too far away for the time that it had gets more the next time.
-    pub(super) async fn connect(
-        &mut self,
-        config: Config,
-        backlog: usize,
-    ) -> Result<(Arc<Link>, Router), Arc<str>> {
+    /// Connects, to whom the sentinels name where there are any. A server that is too far away for
+    /// the time that it had gets more the next time.
+    pub(super) async fn connect(&mut self) -> Result<(Arc<Link>, Router, Option<Named>), Arc<str>> {
+        let (config, primary) = self.dial().await?;
         let started = Clock::System.now();
-        let connected = Link::connected(config, backlog, self.patience).await;
+        let connected = Link::connected(config, self.patience).await;
         let took = Clock::System.now().since(started);
         if connected.is_ok() || took >= self.patience {
             self.patience = (2 * took).clamp(CONNECTING, LONGEST_CONNECTING);
         }
-        connected
+        connected.map(|(link, router)| (link, router, primary))
     }
 
-    pub(super) async fn dial(&mut self) -> Result<Dialed, Arc<str>> {
+    /// What the next connection is made with, and whom the sentinels name.
+    pub(super) async fn dial(&mut self) -> Result<(Config, Option<Named>), Arc<str>> {
         let mut config = self.address.fresh().await?;
         let asked = Clock::System.now();
         let primary = match &mut self.lookout {
@@ -96,7 +88,7 @@ impl Dialer {
             let (user, password) = credentials.into_parts();
             (config.username, config.password) = (user, Some(password));
         }
-        Ok(Dialed { config, primary })
+        Ok((config, primary))
     }
 
     /// The server was found to be a replica.

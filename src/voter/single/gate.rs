@@ -23,12 +23,13 @@ pub(super) struct Known {
     pub(super) life: Arc<str>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Gate(watch::Sender<GateState>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum GateState {
     /// No attempt to connect has come to anything yet.
+    #[default]
     Untried,
     /// With what last went wrong.
     Closed(Arc<str>),
@@ -37,26 +38,20 @@ enum GateState {
 }
 
 impl Gate {
-    pub(super) fn new() -> Self {
-        Self(watch::Sender::new(GateState::Untried))
-    }
-
     /// An attempt to connect has failed.
     pub(super) fn failed(&self, why: Arc<str>) {
         self.0.send_replace(GateState::Closed(why));
     }
 
-    /// Lets scripts pass to this link, until what this returns is dropped or the link is
-    /// [over](Self::over).
-    pub(super) fn open(&self, link: &Arc<Link>, known: Known) -> Opened<'_> {
+    /// Lets scripts pass to this link, until it is [over](Self::over).
+    pub(super) fn open(&self, link: &Arc<Link>, known: Known) {
         self.0.send_replace(GateState::Open(Arc::clone(link), known));
-        Opened { gate: self, link: Arc::clone(link) }
     }
 
-    /// Closes the gate if it is open for this link.
+    /// Closes the gate if it is open for this link. It never opens for the same one again.
     pub(super) fn over(&self, link: &Arc<Link>, why: &Arc<str>) {
         self.0.send_if_modified(|state| {
-            let open = matches!(state, GateState::Open(open, _) if Arc::ptr_eq(open, link));
+            let open = state.is_open_for(link);
             if open {
                 *state = GateState::Closed(Arc::clone(why));
             }
@@ -64,17 +59,19 @@ impl Gate {
         });
     }
 
+    /// Completes when it is not open for this link.
+    pub(super) async fn closed(&self, link: &Arc<Link>) {
+        // The sender is here, so this cannot fail.
+        let _ = self.0.subscribe().wait_for(|state| !state.is_open_for(link)).await;
+    }
+
     /// The link that a script may be sent by now.
-    pub(super) fn pass(&self) -> Outcome<Passage> {
-        let mut changes = self.0.subscribe();
-        let link = {
-            let state = changes.borrow_and_update();
-            Arc::clone(state.standing()?.0)
-        };
+    pub(super) fn pass(&self) -> Outcome<Arc<Link>> {
+        let link = Arc::clone(self.0.borrow().standing()?.0);
         if !link.is_trusted() {
             return Err(Cause::Unreachable(UNCONFIRMED.into()));
         }
-        Ok(Passage { link, changes })
+        Ok(link)
     }
 
     /// Completes when the first attempt to connect has come to something.
@@ -109,47 +106,15 @@ impl Gate {
 }
 
 impl GateState {
+    fn is_open_for(&self, link: &Arc<Link>) -> bool {
+        matches!(self, Self::Open(open, _) if Arc::ptr_eq(open, link))
+    }
+
     fn standing(&self) -> Outcome<(&Arc<Link>, &Known)> {
         match self {
             Self::Open(link, known) => Ok((link, known)),
             Self::Closed(why) => Err(Cause::Unreachable(Arc::clone(why))),
             Self::Untried => Err(Cause::Unreachable(UNTRIED.into())),
         }
-    }
-}
-
-/// Keeps the gate open.
-#[must_use]
-pub(super) struct Opened<'a> {
-    gate: &'a Gate,
-    link: Arc<Link>,
-}
-
-impl Opened<'_> {
-    /// Completes when whoever used the link has found it [over](Gate::over).
-    pub(super) async fn closed(&self) {
-        if let Ok(mut passage) = self.gate.pass() {
-            passage.closed().await;
-        }
-    }
-}
-
-impl Drop for Opened<'_> {
-    fn drop(&mut self) {
-        self.gate.over(&self.link, &self.link.trouble());
-    }
-}
-
-/// A way through the gate.
-pub(super) struct Passage {
-    pub(super) link: Arc<Link>,
-    changes: watch::Receiver<GateState>,
-}
-
-impl Passage {
-    /// Completes when the gate has closed behind it.
-    pub(super) async fn closed(&mut self) {
-        // Whatever the change is, the link is over; where there is no gate any more, too.
-        let _ = self.changes.changed().await;
     }
 }

@@ -1,13 +1,18 @@
 //! Who a server is, in its own words.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use fred::types::Resp3Frame as Frame;
 
 use super::{
-    info::{ask, field, is_replica, persistence},
+    Looks,
+    info::{ask, field, is_replica, persistence, setting},
     link::Link,
-    mark, node_timeout, replies,
+    mark, replies,
+    run::Runner,
 };
 use crate::{
     clock::Clock,
@@ -15,6 +20,10 @@ use crate::{
     scripts::Value,
     voter::{Birth, Identity, Memory, Outcome, Stamp},
 };
+
+/// For how long a primary of a cluster that is cut off from the others goes on to serve, where its
+/// servers do not tell.
+const USUAL_NODE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What a server said of itself.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,34 +39,21 @@ pub(super) struct Met {
     pub(super) evicts: Option<Arc<str>>,
     /// It was set up to have a change on disk when it answers.
     pub(super) syncs: bool,
-    /// It is a node of a cluster: the keys of a script are in one slot, and so not beside its mark.
-    is_clustered: bool,
 }
 
-impl Met {
-    /// Its scripts can read what its data are called.
-    pub(super) fn names_data(&self) -> bool {
-        self.identity.birth.is_some() && !self.is_clustered
-    }
-}
-
-/// What a server is asked.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Questions<'a> {
-    /// The key of its mark, if it can have one.
-    pub(super) mark: Option<&'a Arc<str>>,
-    /// Also whether it was promoted: nobody else tells.
-    pub(super) promotions: bool,
-    /// What its clock shows, although a mark that can be read tells it.
-    pub(super) time: bool,
-    /// Whether it syncs its disk before it answers: known from before, or to be asked.
-    pub(super) syncs: Option<bool>,
-}
-
-/// Asks on a link.
-pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<Met> {
+/// Asks on a link. `promotions`: also whether it was promoted, which nobody else tells. `time`: what
+/// its clock shows, although a mark that can be read tells it. `syncs`: whether it syncs its disk
+/// before it answers, where that is known from before.
+pub(super) async fn identify(
+    runner: &Runner,
+    link: &Link,
+    promotions: bool,
+    time: bool,
+    syncs: Option<bool>,
+) -> Outcome<Met> {
+    let Runner { looks: Looks { mark, .. }, is_named, is_unmarked, .. } = runner;
     let sync = async {
-        match questions.syncs {
+        match syncs {
             Some(syncs) => Ok(syncs),
             // One that refuses to tell may well not do so.
             None => persistence(link).await.map(|persistence| persistence.is_durable()),
@@ -75,28 +71,28 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
     if field(&info, "loading").is_ok_and(|loading| loading == "1") {
         return Err(Cause::Rejected("it still loads its data".into()));
     }
-    let tenure = mark::tenure(&info).filter(|_| questions.promotions);
+    let tenure = mark::tenure(&info).filter(|_| promotions);
     let life = format!("{}/{}", run_id(&info)?, tenure.as_deref().unwrap_or_default());
     let syncs = syncs?;
     let mut identity = identity(&info, syncs)?;
     // Where sentinels tell of promotions, the server may be another by the next start.
-    let keeps = Some(identity.durable && questions.promotions);
+    let keeps = Some(identity.durable && promotions);
     let asked = Clock::System.now();
     let stamped = |shown| Stamp { shown, asked, answered: Clock::System.now() };
     let marked = async {
-        let Some(key) = questions.mark else { return Ok((None, None)) };
-        let mark = mark::look(link, key, &life, keeps).await?;
+        let Some(key) = mark else { return Ok((None, None)) };
+        let mark = mark::look(link, key, &life, keeps, is_unmarked).await?;
         let stamp = mark.as_ref().and_then(|mark| mark.clock).map(stamped);
         Ok((mark, stamp))
     };
     let time = async {
-        let time = if questions.time { ask(link, "TIME", &[]).await.map(shown)? } else { None };
+        let time = if time { ask(link, "TIME", &[]).await.map(shown)? } else { None };
         Ok(time.map(stamped))
     };
     let (time, marked) = tokio::join!(time, marked);
     let (marked, by_mark) = marked?;
     let stamp = time?.or(by_mark);
-    if let (Some(key), Some(marked)) = (questions.mark, marked) {
+    if let (Some(key), Some(marked)) = (mark, marked) {
         // What was evicted is gone as with other data.
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
         let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();
@@ -109,10 +105,27 @@ pub(super) async fn identify(link: &Link, questions: Questions<'_>) -> Outcome<M
         identity.refuses = marked.refusal;
     }
     if tenure.is_some() {
-        identity.overlap = node_timeout::overlap(link, &info).await?;
+        identity.overlap = overlap(link, &info).await?;
     }
+    // In a cluster the keys of a script are in one slot, and so not beside the mark: there no script
+    // can read what the data are called.
     let is_clustered = field(&info, "cluster_enabled").is_ok_and(|enabled| enabled == "1");
-    Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs, is_clustered })
+    is_named.store(identity.birth.is_some() && !is_clustered, Relaxed);
+    Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs })
+}
+
+/// For how long after a replica took over from it some clients may have gone on counting what the
+/// former primary granted, by the answer to INFO of the replica; zero in no cluster. The others
+/// take a primary for failed after one `cluster-node-timeout` at the earliest, and it stops serving
+/// after one and a half at the latest, so one is twice what there can be between the two.
+async fn overlap(link: &Link, info: &str) -> Outcome<Duration> {
+    if field(info, "cluster_enabled").is_ok_and(|value| value == "1") {
+        let told = setting(link, "cluster-node-timeout").await?;
+        return Ok(told
+            .and_then(|ms| ms.parse().ok())
+            .map_or(USUAL_NODE_TIMEOUT, Duration::from_millis));
+    }
+    Ok(Duration::ZERO)
 }
 
 /// What is another after each start. Without it nobody sees that votes may be forgotten.

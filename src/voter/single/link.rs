@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use bytes::Bytes;
 use fred::{
     clients::Client,
     error::{Error, ErrorKind},
@@ -18,7 +19,9 @@ use fred::{
             Config, ConnectionConfig, Options, PerformanceConfig, Server, ServerConfig, TcpConfig,
         },
     },
+    util::sha1_hash,
 };
+use rustc_hash::FxHashMap;
 use tokio::{
     sync::{Notify, broadcast},
     time,
@@ -28,7 +31,8 @@ use super::replies;
 use crate::{
     clock::{Clock, Moment},
     proto::Cause,
-    voter::Outcome,
+    scripts::Script,
+    voter::{Outcome, lock},
 };
 
 /// How often a connection that somebody waits on is asked for a sign of life, if none came.
@@ -41,6 +45,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long connecting, and each request of fred's own, may take with a server of which nothing is
 /// known.
 pub(super) const CONNECTING: Duration = Duration::from_secs(1);
+/// How many messages wait for the task that hands them on, before all who wait must look again. fred
+/// makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
+const BACKLOG: usize = 64;
 /// The trouble with one that nothing went wrong with until we closed it.
 const CLOSED: &str = "connection closed";
 
@@ -57,13 +64,40 @@ pub(super) struct Link {
     rejected: Notify,
     /// The server is a replica.
     demoted: AtomicBool,
-    /// The mark of the server could not be read when it was looked at last.
-    is_unmarked: AtomicBool,
     /// The server packs its replies, so it can read what is packed.
     packs: AtomicBool,
+    /// The hashes of the scripts that the server has, as far as is known, by their names. Another
+    /// connection may lead to another server, with no scripts yet.
+    scripts: Mutex<FxHashMap<&'static str, Bytes>>,
+    /// Where replicas are asked for.
+    pub(super) acks: AckLine,
     /// Until when scripts may leave; for as long as it stands where nobody has to confirm it.
     trusted: Mutex<Option<Moment>>,
     trouble: Mutex<Trouble>,
+}
+
+/// What replicas were asked for, and what of that was heard, on one connection.
+#[derive(Debug)]
+pub(super) struct AckLine {
+    /// How many scripts have left that need replicas.
+    pub(super) left: AtomicU64,
+    /// What the latest question came to. Locked while one is under way.
+    pub(super) heard: Arc<tokio::sync::Mutex<AckHeard>>,
+}
+
+#[derive(Debug)]
+pub(super) struct AckHeard {
+    /// The number of the last script that left before it: what it came to is true of all before.
+    pub(super) about: u64,
+    pub(super) within: Duration,
+    pub(super) count: Outcome<i64>,
+}
+
+impl Default for AckLine {
+    fn default() -> Self {
+        let nothing = AckHeard { about: 0, within: Duration::ZERO, count: Err(Cause::Unheard) };
+        Self { left: AtomicU64::new(0), heard: Arc::new(tokio::sync::Mutex::new(nothing)) }
+    }
 }
 
 #[derive(Debug)]
@@ -73,32 +107,21 @@ struct Trouble {
 }
 
 impl Link {
-    /// A connection that stands, with the router that keeps it; or why there is none.
+    /// A connection that stands, with the router that keeps it; or why there is none. `patience` is
+    /// how long connecting may take.
+    ///
+    /// It is of one connection at most, so that nothing that was meant for it can leave on another.
+    /// With a client that connects again it could: what is asked for between the end of its task and
+    /// the next start of it waits in its queue, and goes first.
     pub(super) async fn connected(
         config: Config,
-        backlog: usize,
         patience: Duration,
     ) -> Result<(Arc<Self>, Router), Arc<str>> {
-        let link = Arc::new(Self::once(config, backlog, patience));
-        let mut connections = link.client.reconnect_rx();
-        let mut router = Router(link.client.connect());
-        tokio::select! {
-            // fred says how long this may take, and what went wrong where the router ends first.
-            () = router.ended() => Err(link.trouble()),
-            _ = connections.recv() => Ok((link, router)),
-        }
-    }
-
-    /// A link of one connection at most, so that nothing that was meant for it can leave on
-    /// another. With a client that connects again it could: what is asked for between the end of
-    /// its task and the next start of it waits in its queue, and goes first. `backlog` messages
-    /// wait for a slow reader; `patience` is how long connecting may take.
-    fn once(config: Config, backlog: usize, patience: Duration) -> Self {
         // Without a reconnection policy only a client that fails fast connects at all.
         let config = Config { fail_fast: true, ..config };
         let performance = PerformanceConfig {
             default_command_timeout: patience,
-            broadcast_channel_capacity: backlog,
+            broadcast_channel_capacity: BACKLOG,
             ..PerformanceConfig::default()
         };
         let connection = ConnectionConfig {
@@ -112,17 +135,25 @@ impl Link {
         let place = place(&config).into();
         let client = Client::new(config, Some(performance), Some(connection), None);
         let trouble = Trouble { errors: client.error_rx(), latest: CLOSED.into() };
-        Self {
+        let link = Arc::new(Self {
             client,
             place,
             answered: AtomicBool::new(false),
             doubted: Notify::new(),
             rejected: Notify::new(),
             demoted: AtomicBool::new(false),
-            is_unmarked: AtomicBool::new(false),
             packs: AtomicBool::new(false),
+            scripts: Mutex::default(),
+            acks: AckLine::default(),
             trusted: Mutex::default(),
             trouble: Mutex::new(trouble),
+        });
+        let mut connections = link.client.reconnect_rx();
+        let mut router = Router(link.client.connect());
+        tokio::select! {
+            // fred says how long this may take, and what went wrong where the router ends first.
+            () = router.ended() => Err(link.trouble()),
+            _ = connections.recv() => Ok((link, router)),
         }
     }
 
@@ -171,17 +202,6 @@ impl Link {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the mark could not be read when it was looked at last, here or on the connection
-    /// before.
-    pub(super) fn is_unmarked(&self) -> bool {
-        self.is_unmarked.load(Ordering::Relaxed)
-    }
-
-    /// Notes whether the mark of the server can be read, and says whether that is new.
-    pub(super) fn note_mark(&self, is_read: bool) -> bool {
-        self.is_unmarked.swap(!is_read, Ordering::Relaxed) == is_read
-    }
-
     /// Has the server asked for a sign of life.
     pub(super) fn doubt(&self) {
         self.doubted.notify_one();
@@ -213,22 +233,36 @@ impl Link {
         self.packs.load(Ordering::Relaxed)
     }
 
+    /// By which hash the server knows a script, if it is known to have it.
+    pub(super) fn sha_of(&self, script: &Script) -> Option<Bytes> {
+        lock(&self.scripts).get(script.name).cloned()
+    }
+
+    /// The script was answered as a whole, so the server has it now.
+    pub(super) fn has_script(&self, script: &Script) {
+        lock(&self.scripts).insert(script.name, sha1_hash(script.source).into());
+    }
+
+    /// The server said that it does not have the script.
+    pub(super) fn lacks_script(&self, script: &Script) {
+        lock(&self.scripts).remove(script.name);
+    }
+
     /// Scripts may leave until then. However late whoever ends the connection comes to it: a
     /// process that was stopped for a while may send first.
     pub(super) fn trust_until(&self, end: Moment) {
-        *self.trusted.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+        *lock(&self.trusted) = Some(end);
     }
 
     /// Whether scripts may leave now.
     pub(super) fn is_trusted(&self) -> bool {
-        let end = *self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
-        end.is_none_or(|end| Clock::System.now() < end)
+        lock(&self.trusted).is_none_or(|end| Clock::System.now() < end)
     }
 
     /// What last went wrong. Read when needed, from where fred left it, so it is never out of date.
     pub(super) fn trouble(&self) -> Arc<str> {
         use broadcast::error::TryRecvError::Lagged;
-        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trouble = lock(&self.trouble);
         loop {
             match trouble.errors.try_recv() {
                 Ok((error, _)) => trouble.latest = replies::readable(&error).into(),
@@ -240,7 +274,7 @@ impl Link {
 
     pub(super) fn blame(&self, why: &str) {
         self.trouble();
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).latest = why.into();
+        lock(&self.trouble).latest = why.into();
     }
 
     /// Returns once the connection is to be replaced.

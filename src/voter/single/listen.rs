@@ -1,14 +1,6 @@
 //! Channels: one task keeps a connection up, and the server's list equal to ours.
 
-use std::{
-    collections::HashSet,
-    slice,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use fred::{
     clients::{Client, WithOptions},
@@ -19,7 +11,7 @@ use fred::{
         config::Options,
     },
 };
-use futures::future::{self, join_all};
+use futures::future::{self, BoxFuture, join_all};
 use tokio::{
     sync::{
         broadcast::{
@@ -31,7 +23,7 @@ use tokio::{
     time,
 };
 
-use super::{Address, BACKLOG, dial::Dialer, gate::UNTRIED, link::Link, replies, run::Runner};
+use super::{Address, dial::Dialer, gate::UNTRIED, link::Link, replies, run::Runner};
 use crate::{
     proto::Cause,
     scripts::Value,
@@ -78,17 +70,12 @@ pub(super) async fn keep(
     let mut wanted = HashSet::new();
     let mut pauses = Pauses::new(super::PAUSE, super::LONGEST);
     loop {
-        let attempt = async {
-            let dialed = dialer.dial().await?;
-            dialer.connect(dialed.config, BACKLOG).await
-        };
-        let refusing = refuse(&mut wishes, &mut wanted, &tried);
         let connected = tokio::select! {
-            connected = attempt => connected,
-            () = refusing => return,
+            connected = dialer.connect() => connected,
+            () = refuse(&mut wishes, &mut wanted, &tried) => return,
         };
         let why = match connected {
-            Ok((link, mut router)) => {
+            Ok((link, mut router, _)) => {
                 pauses.reset();
                 let messages = link.client().message_rx();
                 tried.send_replace(Some(link.trouble()));
@@ -157,9 +144,15 @@ impl ListenWish {
     }
 }
 
-/// Listens to a channel with a slot, and says whether the server and the user's rights allow for
-/// that. Other than to `SUBSCRIBE` the server answers in order, as it may have to say `MOVED`.
-async fn shard(link: &Link, client: &WithOptions<Client>, channel: &str) -> Outcome<bool> {
+/// Listens to a channel with a slot, or leaves it, and says whether the server and the user's rights
+/// allow for that. Other than to `SUBSCRIBE` the server answers in order, as it may have to say
+/// `MOVED`.
+async fn shard(link: &Link, options: &Options, channel: &str, listen: bool) -> Outcome<bool> {
+    let client = link.client().with_options(options);
+    if !listen {
+        let left = client.sunsubscribe(channel).await;
+        return left.map(|()| true).map_err(|error| link.cause(&error, CONFIRMATION));
+    }
     let command = CustomCommand::new_static("SSUBSCRIBE", ClusterHash::Custom(0), false);
     let reply = client.custom_raw(command, vec![Argument::from(channel)]).await;
     match link.noted(reply, CONFIRMATION)? {
@@ -173,21 +166,13 @@ fn is_missing(error: &str) -> bool {
     error.starts_with("ERR unknown command") || error.starts_with("NOPERM")
 }
 
-/// Channels without slots, or to be treated as such.
-struct Rest {
+/// Completes when fred has written the request, which proves nothing.
+async fn ask(
+    client: WithOptions<Client>,
     channels: Vec<String>,
     listen: bool,
-}
-
-impl Rest {
-    /// Completes when fred has written the request, which proves nothing.
-    async fn ask(self, client: WithOptions<Client>) -> Result<(), Error> {
-        if self.listen {
-            client.subscribe(self.channels).await
-        } else {
-            client.unsubscribe(self.channels).await
-        }
-    }
+) -> Result<(), Error> {
+    if listen { client.subscribe(channels).await } else { client.unsubscribe(channels).await }
 }
 
 /// What listens on one connection.
@@ -195,13 +180,13 @@ struct Listener<'a> {
     link: Arc<Link>,
     wanted: &'a mut HashSet<Channel>,
     /// The server knows no channels with slots, or the user may not use them.
-    plain: Arc<AtomicBool>,
+    plain: bool,
     confirmations: u64,
 }
 
 impl<'a> Listener<'a> {
     fn new(link: Arc<Link>, wanted: &'a mut HashSet<Channel>) -> Self {
-        Self { link, wanted, plain: Arc::default(), confirmations: 0 }
+        Self { link, wanted, plain: false, confirmations: 0 }
     }
 
     /// Ends when there will be no more wishes.
@@ -225,24 +210,13 @@ impl<'a> Listener<'a> {
     }
 
     async fn fulfil(&mut self, wishes: impl Iterator<Item = ListenWish>) {
-        let options = Link::options(CONFIRMATION);
-        let mut answers = Vec::new();
-        let mut requests = Vec::new();
+        let (mut asked, mut answers) = (Vec::new(), Vec::new());
         for wish in wishes {
-            requests.push(self.request(&options, slice::from_ref(&wish.channel), wish.listen));
+            asked.push((wish.channel.clone(), wish.listen));
             answers.push(wish.note(self.wanted));
         }
-        // Polled in this order, so they leave in it.
-        let (mut rest, mut failed) = (Vec::new(), None);
-        for asked in join_all(requests).await {
-            match asked {
-                Ok(others) => rest.push(others),
-                Err(cause) => failed = failed.or(Some(cause)),
-            }
-        }
-        // The others are asked for all the same.
-        let confirmed = self.confirm(&options, rest).await;
-        let outcome = failed.map_or(confirmed, Err);
+        // Each by itself: a channel that is refused takes no other with it.
+        let outcome = self.settle(&Link::options(CONFIRMATION), asked, 1).await;
         for answer in answers {
             // Whoever asked may have gone, and then takes the wish back himself.
             let _ = answer.send(outcome.clone());
@@ -251,53 +225,53 @@ impl<'a> Listener<'a> {
 
     async fn restore(&mut self, ear: &dyn Ear) -> Outcome<()> {
         if self.wanted.is_empty() {
-            // With no channel named, SUBSCRIBE is an error, which would shift all later replies.
             return Ok(());
         }
         // The news of a connection comes a little before fred counts it as one.
         let options = Options { fail_fast: false, ..Link::options(CONFIRMATION) };
-        let wanted: Vec<_> = self.wanted.iter().cloned().collect();
-        let rest = self.request(&options, &wanted, true).await?;
-        self.confirm(&options, vec![rest]).await?;
+        let asked: Vec<_> = self.wanted.iter().map(|channel| (channel.clone(), true)).collect();
+        let count = asked.len();
+        self.settle(&options, asked, count).await?;
         ear.missed();
         Ok(())
     }
 
-    /// Asks for the channels with slots. Completes with what is to be asked for otherwise.
-    fn request(
-        &self,
+    /// Listens to channels, or leaves them, in this order. Completes when all is in force. Of those
+    /// without slots so many are asked for `at_once`, of one kind.
+    async fn settle(
+        &mut self,
         options: &Options,
-        channels: &[Channel],
-        listen: bool,
-    ) -> impl Future<Output = Outcome<Rest>> + use<> {
-        let (link, plain) = (Arc::clone(&self.link), Arc::clone(&self.plain));
-        let client = link.client().with_options(options);
-        let (sharded, mut others): (Vec<_>, Vec<_>) =
-            channels.iter().cloned().partition(|channel| channel.sharded);
-        async move {
-            if plain.load(Ordering::Relaxed) {
-                others.extend(sharded);
-            } else if listen {
-                let asked = sharded.iter().map(|channel| shard(&link, &client, &channel.name));
-                for (channel, listens) in sharded.iter().zip(join_all(asked).await) {
-                    if !listens? {
-                        plain.store(true, Ordering::Relaxed);
-                        others.push(channel.clone());
-                    }
+        asked: Vec<(Channel, bool)>,
+        at_once: usize,
+    ) -> Outcome<()> {
+        let has_slot = |(channel, _): &(Channel, bool)| channel.sharded && !self.plain;
+        let (sharded, mut rest): (Vec<_>, Vec<_>) = asked.into_iter().partition(has_slot);
+        let link = Arc::clone(&self.link);
+        // Polled in this order, so they leave in it.
+        let sent = sharded.iter().map(|(channel, on)| shard(&link, options, &channel.name, *on));
+        let (sent, mut failed) = (join_all(sent).await, None);
+        for (asked, outcome) in sharded.into_iter().zip(sent) {
+            match outcome {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.plain = true;
+                    rest.push(asked);
                 }
-            } else if !sharded.is_empty() {
-                let names: Vec<_> =
-                    sharded.iter().map(|channel| channel.name.to_string()).collect();
-                let left = client.sunsubscribe(names).await;
-                left.map_err(|error| link.cause(&error, CONFIRMATION))?;
+                Err(cause) => failed = failed.or(Some(cause)),
             }
-            let channels = others.iter().map(|channel| channel.name.to_string()).collect();
-            Ok(Rest { channels, listen })
         }
+        // The others are asked for all the same. Each request names a channel: `SUBSCRIBE` without
+        // one is an error, which would shift all later replies.
+        let rest = rest.chunks(at_once).map(|asked| {
+            let channels = asked.iter().map(|(channel, _)| channel.name.to_string()).collect();
+            begin(ask(link.client().with_options(options), channels, asked[0].1))
+        });
+        let confirmed = self.confirm(rest.collect()).await;
+        failed.map_or(confirmed, Err)
     }
 
-    /// Asks for the rest, and sends a PING behind that on the same connection: when its answer is
-    /// here, all is in force.
+    /// Sends a PING behind requests that have left on this connection: when its answer is here, all
+    /// is in force.
     ///
     /// A refused request (a user may lack the right to a channel) is answered with an error. fred
     /// does not expect it, and gives it to the next command. Where no command waits, fred drops it,
@@ -307,17 +281,11 @@ impl<'a> Listener<'a> {
     /// After such an error each command gets the reply to the one before it. That ends when a reply
     /// comes while no command waits. Each PING has a number, which the server repeats. PINGs are
     /// sent until one gets its own number back.
-    async fn confirm(&mut self, options: &Options, rest: Vec<Rest>) -> Outcome<()> {
-        let link = Arc::clone(&self.link);
-        let rest: Vec<_> = rest.into_iter().filter(|rest| !rest.channels.is_empty()).collect();
-        // Begun in this order, so they leave in it.
-        let asked =
-            rest.into_iter().map(|rest| begin(rest.ask(link.client().with_options(options))));
-        let asked: Vec<_> = asked.collect();
+    async fn confirm(&mut self, asked: Vec<BoxFuture<'static, Result<(), Error>>>) -> Outcome<()> {
         let reply = begin(self.ping());
         let (written, mut reply) = future::join(join_all(asked), reply).await;
         for written in written {
-            written.map_err(|error| link.cause(&error, CONFIRMATION))?;
+            written.map_err(|error| self.link.cause(&error, CONFIRMATION))?;
         }
         let mut refused = None;
         for turn in 1..OUT_OF_STEP {

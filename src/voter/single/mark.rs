@@ -12,7 +12,10 @@
 //! A client that knows better, because the mark is younger than it was or a vote is missing, gives
 //! the data another name: then all clients know.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
 
 use super::{
     info::{ask, field},
@@ -22,7 +25,7 @@ use super::{
 use crate::{
     keys::Word,
     proto::{Cause, HoldId},
-    scripts::{Answer, Mark, voter::LOOK},
+    scripts::{Answer, Mark, Value, voter::LOOK},
     voter::{Birth, Call, Identity, Outcome, Request, Requests, contract::is_passing},
 };
 
@@ -78,37 +81,38 @@ pub(super) fn is_elsewhere(why: &str) -> bool {
 pub(super) async fn rename(link: &Link, met: &Identity, life: &str) -> Outcome<()> {
     let Some(Birth { mark, name, .. }) = &met.birth else { return Ok(()) };
     let name = name.split('/').next().unwrap_or_default();
-    look_at(link, mark, life, None, name).await.map(drop)
+    run(link, mark, life, None, name).await.map(drop)
 }
 
-/// Reads the mark at `key`, and writes it; nothing where that cannot be done.
-pub(super) async fn look(
-    link: &Link,
-    key: &str,
-    life: &str,
-    durable: Option<bool>,
-) -> Outcome<Option<Mark>> {
-    look_at(link, key, life, durable, "").await
-}
-
-async fn look_at(
+/// What the script says that looks at the mark. Data that are called `lost` get another name.
+async fn run(
     link: &Link,
     key: &str,
     life: &str,
     durable: Option<bool>,
     lost: &str,
-) -> Outcome<Option<Mark>> {
+) -> Outcome<Outcome<Value>> {
     let words = [LOOK.source, "1", key, &kept(), &birth(), life, keeps(durable), lost];
-    let reply = ask(link, "EVAL", &words).await?;
-    let answer = replies::unpacked(reply);
+    let answer = replies::unpacked(ask(link, "EVAL", &words).await?);
     if replies::is_of_a_replica(&answer) {
         return Err(Cause::Rejected(link.demote()));
     }
-    let server = link.place();
-    let answer = answer.and_then(|value| Answer::each(value, 1, LOOK.width).remove(0));
-    match answer {
+    Ok(answer)
+}
+
+/// Reads the mark at `key`, and writes it; nothing where that cannot be done. `is_unmarked`: that
+/// it could not be done when the server was last looked at, on whichever connection.
+pub(super) async fn look(
+    link: &Link,
+    key: &str,
+    life: &str,
+    durable: Option<bool>,
+    is_unmarked: &AtomicBool,
+) -> Outcome<Option<Mark>> {
+    let (server, answer) = (link.place(), run(link, key, life, durable, "").await?);
+    match answer.and_then(|value| Answer::each(value, 1, LOOK.width).remove(0)) {
         Ok(answer) => {
-            if link.note_mark(true) {
+            if is_unmarked.swap(false, Relaxed) {
                 tracing::warn!(%server, "the mark of a server can be read again");
             }
             Ok(Mark::read(&answer))
@@ -129,7 +133,7 @@ async fn look_at(
         }
         // This may be so for ever, and would keep every new client waiting.
         Err(cause) => {
-            if link.note_mark(false) {
+            if !is_unmarked.swap(true, Relaxed) {
                 tracing::warn!(
                     %server, %cause,
                     "the mark of a server cannot be read: deleted data go unnoticed"
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn no_look_overtakes_another() {
-        let look = || call("mark", "life/", Duration::from_secs(1)).party();
+        let look = || call("mark", "life/", Duration::from_secs(1)).requests[0].party;
         assert_ne!(look(), look());
     }
 }

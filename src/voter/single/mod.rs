@@ -15,11 +15,9 @@ mod info;
 mod link;
 mod listen;
 mod mark;
-mod node_timeout;
 mod order;
 mod question;
 mod replies;
-mod rights;
 mod run;
 mod sentinel;
 mod standing;
@@ -32,7 +30,7 @@ mod tests;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -45,25 +43,17 @@ use tokio::{
 pub use self::credentials::Credentials;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
+pub(crate) use self::{address::Address, credentials::Provider};
 use self::{
-    acks::Acks,
-    gate::Gate,
     listen::{Channel, ListenWish},
     run::Runner,
 };
-pub(crate) use self::{address::Address, credentials::Provider};
 pub(super) use self::{order::Order, question::Inquirer};
-use super::{Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome, contract::begin};
-use crate::{
-    proto::{FoundLock, ServerReport},
-    settings::ReplicaAcks,
+use super::{
+    Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome, contract::begin, lock,
 };
+use crate::{proto::ServerReport, settings::ReplicaAcks};
 
-/// How many messages wait for the task that hands them on, before whoever waits must look again.
-/// fred makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
-const BACKLOG: usize = 1024;
-/// The same for the connection that hears nothing but of itself.
-const FEW: usize = 32;
 /// How long a server may take to say who it is.
 const IDENTIFICATION: Duration = Duration::from_secs(3);
 /// Between a connection that stood for a while and the next attempt; then twice as long each time.
@@ -97,7 +87,7 @@ pub(crate) struct Looks {
 /// A single server. Its tasks end with [`Node::close`] or when it is dropped.
 pub(crate) struct SingleNode {
     label: Arc<str>,
-    runner: Arc<Runner>,
+    pub(super) runner: Arc<Runner>,
     wishes: mpsc::UnboundedSender<ListenWish>,
     /// What last went wrong with listening, once it was tried.
     listening: watch::Receiver<Option<Arc<str>>>,
@@ -108,19 +98,7 @@ impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
     pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, looks: Looks) -> Arc<Self> {
-        let Looks { acks, mark, may_evict, is_sharded } = looks;
-        let (gate, order, acks) = (Gate::new(), Order::new(), Acks::new(acks));
-        let [is_named, is_unmarked] = [false; 2].map(AtomicBool::new);
-        let runner = Arc::new(Runner {
-            gate,
-            order,
-            acks,
-            mark,
-            is_named,
-            is_unmarked,
-            may_evict,
-            is_sharded,
-        });
+        let runner = Arc::new(Runner { looks, ..Runner::default() });
         let (wishes, asked) = mpsc::unbounded_channel();
         let (tried, listening) = watch::channel(None);
 
@@ -135,31 +113,6 @@ impl SingleNode {
 
         let label = Arc::clone(address.label());
         Arc::new(Self { label, runner, wishes, listening, tasks: Mutex::new(tasks) })
-    }
-
-    /// Sends a call when first polled; where the server is `asking`, one for a slot that is on its
-    /// way to it.
-    pub(super) fn run_here(
-        &self,
-        call: Call,
-        asking: bool,
-    ) -> impl Future<Output = Answers> + Send + 'static {
-        Arc::clone(&self.runner).run(call, asking)
-    }
-
-    /// The locks whose keys fit a pattern, by what `read` makes of each.
-    pub(super) fn search_here<R: Fn(&str) -> Option<FoundLock> + Send + 'static>(
-        &self,
-        pattern: String,
-        limit: usize,
-        read: R,
-    ) -> impl Future<Output = Outcome<KeysFound>> + Send + use<R> {
-        Arc::clone(&self.runner).search(pattern, limit, read)
-    }
-
-    /// Completes when the first attempt to connect has come to something.
-    pub(super) async fn tried(&self) {
-        self.runner.gate.tried().await;
     }
 
     /// Listens to a channel, or leaves it. `sharded`: it has a hash slot, and this server has that.
@@ -183,7 +136,7 @@ impl SingleNode {
 
 impl Node for SingleNode {
     fn send(&self, call: Call) -> BoxFuture<'static, Answers> {
-        begin(self.run_here(call, false))
+        begin(Arc::clone(&self.runner).run(call, false))
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
@@ -210,7 +163,7 @@ impl Node for SingleNode {
     fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>> {
         let KeySearch { keys, names, limit } = search;
         let pattern = keys.pattern(&names, "");
-        self.search_here(pattern, limit, move |key| keys.found(key)).boxed()
+        Arc::clone(&self.runner).search(pattern, limit, move |key| keys.found(key)).boxed()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
@@ -231,12 +184,8 @@ async fn identify(
 ) -> Outcome<Identity> {
     // Who asks right after the start wants to know about the server, not that this is the start.
     let heard_of = async { drop(listening.wait_for(Option::is_some).await) };
-    let tried = async { tokio::join!(runner.gate.tried(), heard_of) };
+    let tried = async { tokio::join!(runner.tried(), heard_of) };
     // What is known by then is the answer, whether that was enough time or not.
     let _ = tokio::time::timeout(IDENTIFICATION, tried).await;
     runner.identity().await
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time;
 
 use super::{
-    Address, FEW,
+    Address,
     dial::Dialer,
     info,
-    link::{Link, Router},
+    link::{CONNECTING, Link, Router},
     replies,
 };
 use crate::{proto::Cause, scripts::Value, voter::Outcome};
@@ -28,8 +28,8 @@ impl Inquirer {
     pub(in crate::voter) async fn connect(address: Address) -> Outcome<Self> {
         // The user's function has a limit of its own.
         let mut dialer = Dialer::new(address.clone());
-        let dialed = dialer.dial().await.map_err(Cause::Unreachable)?;
-        let connected = time::timeout(LONGEST, dialer.connect(dialed.config, FEW)).await;
+        let (config, _) = dialer.dial().await.map_err(Cause::Unreachable)?;
+        let connected = time::timeout(LONGEST, Link::connected(config, CONNECTING)).await;
         let connected =
             connected.unwrap_or_else(|_| Err(format!("no connection within {LONGEST:?}").into()));
         let (link, router) = connected.map_err(Cause::Unreachable)?;

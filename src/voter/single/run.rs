@@ -19,13 +19,13 @@ use fred::{
 use futures::{FutureExt, future};
 
 use super::{
-    IDENTIFICATION,
-    acks::{Acks, Raw},
+    IDENTIFICATION, Looks,
+    acks::{AcksNeeded, Raw},
     arguments,
-    gate::{Gate, Passage},
+    gate::Gate,
     link::Link,
     mark,
-    order::{Naming, Order},
+    order::Order,
     replies,
 };
 use crate::{
@@ -35,22 +35,19 @@ use crate::{
     voter::{Answers, Call, Identity, Outcome},
 };
 
+/// Why a request that the server did not run is not sent again.
+const OVERTAKEN: &str = "NOSCRIPT, and not sent again because later requests have overtaken it";
+
 /// Sends scripts where the gate lets them pass.
-#[derive(Debug)]
-pub(super) struct Runner {
+#[derive(Debug, Default)]
+pub(in crate::voter) struct Runner {
     pub(super) gate: Gate,
     pub(super) order: Order,
-    pub(super) acks: Acks,
-    /// The key of the server's mark; none where it can have none.
-    pub(super) mark: Option<Arc<str>>,
+    pub(super) looks: Looks,
     /// The mark could be read when the server was last looked at.
     pub(super) is_named: AtomicBool,
     /// The mark could not be read then, on whichever connection.
     pub(super) is_unmarked: AtomicBool,
-    /// It may delete keys where its memory is full.
-    pub(super) may_evict: bool,
-    /// It belongs to a cluster.
-    pub(super) is_sharded: bool,
 }
 
 /// A reply; and whether it counts, where it is a grant.
@@ -62,34 +59,59 @@ impl Runner {
     /// at once unless blocked connections shall be interrupted). The router writes in that order.
     ///
     /// `asking`: the call is for a hash slot that is on its way to this server.
-    pub(super) async fn run(self: Arc<Self>, call: Call, asking: bool) -> Answers {
+    pub(in crate::voter) async fn run(self: Arc<Self>, call: Call, asking: bool) -> Answers {
         let answers = self.answers(&call, asking).await;
         answers.unwrap_or_else(|cause| call.all_failed(&cause))
     }
 
+    /// Completes when the first attempt to connect has come to something.
+    pub(in crate::voter) async fn tried(&self) {
+        self.gate.tried().await;
+    }
+
     async fn answers(&self, call: &Call, asking: bool) -> Outcome<Answers> {
-        let mut passage = self.gate.pass()?;
-        let left = Clock::System.now();
-        let (number, naming) = self.order.leave(call);
-        let whole = matches!(naming, Naming::Source);
-        let request = self.send(&passage.link, call, naming, asking, call.deadline);
-        let (frame, counts) = self.answered(&mut passage, request, call.deadline).await?;
+        let (link, left) = (self.gate.pass()?, Clock::System.now());
+        let departed = self.order.leave(call);
+        let sha = link.sha_of(call.script);
+        let whole = sha.is_none();
+        let request = self.send(&link, call, sha, asking, call.deadline);
+        let (frame, counts) = self.answered(&link, request, call.deadline).await?;
         if !replies::is_unknown_script(&frame) {
             if whole {
-                self.order.loaded(call.script);
+                link.has_script(call.script);
             }
-            return Ok(self.read(&passage, (frame, counts), call));
+            return Ok(self.read(&link, (frame, counts), call));
         }
-        let spent = Clock::System.now().since(left);
-        let rest = call.deadline.saturating_sub(spent);
-        self.again(passage, call, asking, number, rest, frame).await
+        // Nothing ran: as a whole it may go again.
+        link.lacks_script(call.script);
+        let rest = call.deadline.saturating_sub(Clock::System.now().since(left));
+        if rest.is_zero() {
+            return Err(replies::value(frame).err().unwrap_or(Cause::Unheard));
+        }
+        let mut answers = call.all_failed(&Cause::Rejected(OVERTAKEN.into()));
+        let open = departed.still_latest();
+        if open.is_empty() {
+            return Ok(answers);
+        }
+        let again = call.pick(&open);
+        let request = self.send(&link, &again, None, asking, rest);
+        let reply = self.answered(&link, request, call.deadline).await?;
+        link.has_script(call.script);
+        for (request, answer) in open.into_iter().zip(self.read(&link, reply, &again)) {
+            answers[request] = answer;
+        }
+        Ok(answers)
     }
 
     /// Who answers on the connection that stands: what was said there, if it still stands; and
     /// whether it takes new votes now. It is asked to write its mark, by the way on which scripts
     /// leave for locks: what ends that would end them.
     pub(super) async fn identity(self: Arc<Self>) -> Outcome<Identity> {
-        let Some(key) = self.mark.clone() else { return self.ping().await };
+        let Some(key) = self.looks.mark.clone() else {
+            // It has no votes to give.
+            self.reply("PING", &[]).await?;
+            return Ok(self.gate.known()?.identity);
+        };
         let call = mark::call(&key, &self.gate.known()?.life, IDENTIFICATION);
         let answer = Arc::clone(&self).run(call, false).await.pop();
         let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
@@ -102,30 +124,19 @@ impl Runner {
 
     /// Gives the data that it had when it was met another name.
     pub(super) async fn rename(self: Arc<Self>) -> Outcome<()> {
-        let (link, known) = (self.gate.pass()?.link, self.gate.known()?);
+        let (link, known) = (self.gate.pass()?, self.gate.known()?);
         mark::rename(&link, &known.identity, &known.life).await
-    }
-
-    /// The same of a server without a mark, which has no votes to give.
-    async fn ping(&self) -> Outcome<Identity> {
-        let mut passage = self.gate.pass()?;
-        let client = passage.link.client().with_options(&Link::options(IDENTIFICATION));
-        let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
-        let pong = async { (client.custom_raw(ping, Vec::<Argument>::new()).await, Ok(())) };
-        drop(self.answered(&mut passage, pong, IDENTIFICATION).await?);
-        Ok(self.gate.known()?.identity)
     }
 
     /// Polls the request at once. What is under way when its connection is over may have run: fred
     /// says so itself, but not of what came to it as its task was about to end.
     async fn answered(
         &self,
-        passage: &mut Passage,
+        link: &Arc<Link>,
         request: impl Future<Output = (Raw, Outcome<()>)>,
         deadline: Duration,
     ) -> Outcome<RawReply> {
-        let link = Arc::clone(&passage.link);
-        let (mut request, mut closed) = (pin!(request), pin!(passage.closed()));
+        let (mut request, mut closed) = (pin!(request), pin!(self.gate.closed(link)));
         // Not by tokio's `select!`: that polls nothing where the task's budget is spent, and then
         // the request would not leave with its first poll.
         let outcome = poll_fn(|context| match request.as_mut().poll(context) {
@@ -141,63 +152,20 @@ impl Runner {
         | Ok((_, Err(Cause::Broken(why)))) = &outcome
         {
             // There is no other connection of this link. Whoever hears of this asks the next one.
-            self.gate.over(&link, why);
+            self.gate.over(link, why);
         }
         outcome
     }
 
-    /// After NOSCRIPT, `refusal`: nothing ran.
-    async fn again(
-        &self,
-        mut passage: Passage,
-        call: &Call,
-        asking: bool,
-        number: u64,
-        rest: Duration,
-        refusal: Frame,
-    ) -> Outcome<Answers> {
-        self.order.unknown(call.script);
-        if rest.is_zero() {
-            return Err(replies::value(refusal).err().unwrap_or(Cause::Unheard));
-        }
-        let (open, sent) = poll_fn(|context| {
-            let send = |requests: &[usize]| {
-                let call = (!requests.is_empty()).then(|| call.pick(requests))?;
-                let request = self.send(&passage.link, &call, Naming::Source, asking, rest);
-                let mut request = Box::pin(request);
-                let first = request.as_mut().poll(context);
-                Some((request, first))
-            };
-            Poll::Ready(self.order.again(call, number, send))
-        })
-        .await;
-        let overtaken = "NOSCRIPT, and not sent again because later requests have overtaken it";
-        let mut answers = call.all_failed(&Cause::Rejected(overtaken.into()));
-        let Some((request, first)) = sent else { return Ok(answers) };
-        let reply = async {
-            match first {
-                Poll::Ready(reply) => reply,
-                Poll::Pending => request.await,
-            }
-        };
-        let reply = self.answered(&mut passage, reply, call.deadline).await?;
-        self.order.loaded(call.script);
-        let heard = self.read(&passage, reply, &call.pick(&open));
-        for (request, answer) in open.into_iter().zip(heard) {
-            answers[request] = answer;
-        }
-        Ok(answers)
-    }
-
     /// The answers of a reply to a call. A server that has become a replica is left, so
     /// that the next connection finds its successor.
-    fn read(&self, passage: &Passage, (frame, counts): RawReply, call: &Call) -> Answers {
+    fn read(&self, link: &Arc<Link>, (frame, counts): RawReply, call: &Call) -> Answers {
         if matches!(frame, Frame::BlobString { .. }) {
-            passage.link.may_pack();
+            link.may_pack();
         }
         let value = replies::unpacked(frame);
         if replies::is_of_a_replica(&value) {
-            self.gate.over(&passage.link, &passage.link.demote());
+            self.gate.over(link, &link.demote());
         }
         let mut answers = match value {
             Ok(value) => Answer::each(value, call.requests.len(), call.script.width),
@@ -213,27 +181,26 @@ impl Runner {
 
     /// The command that publishes on the channel of a lock.
     pub(super) fn publish(&self) -> &'static str {
-        if self.is_sharded { "SPUBLISH" } else { "PUBLISH" }
+        if self.looks.is_sharded { "SPUBLISH" } else { "PUBLISH" }
     }
 
-    /// The script, and right behind it the question for replicas where its grant needs them.
+    /// The script, and right behind it the question for replicas where its grant needs them. It is
+    /// sent by its hash; as a whole where the server is not known to have it.
     fn send(
         &self,
         link: &Arc<Link>,
         call: &Call,
-        naming: Naming,
+        sha: Option<Bytes>,
         asking: bool,
         left: Duration,
     ) -> impl Future<Output = (Raw, Outcome<()>)> + use<> {
-        let (name, script) = match naming {
-            Naming::Hash(sha) => ("EVALSHA", sha),
-            Naming::Source => ("EVAL", Bytes::from_static(call.script.source.as_bytes())),
-        };
+        let source = || ("EVAL", Bytes::from_static(call.script.source.as_bytes()));
+        let (name, script) = sha.map_or_else(source, |sha| ("EVALSHA", sha));
         let is_told = call.script.votes && self.is_named.load(Relaxed);
-        let mark = self.mark.as_deref().filter(|_| is_told);
+        let mark = self.looks.mark.as_deref().filter(|_| is_told);
         let arguments = arguments::of(call, script, self.publish(), link.packs(), mark);
         let script = send(link, name, arguments, asking, left);
-        let Some(needed) = self.acks.needed(link, call, left) else {
+        let Some(needed) = AcksNeeded::of(self.looks.acks, link, call, left) else {
             return script.map(|frame| (frame, Ok(()))).left_future();
         };
         // Boxed, so that requests which ask no replicas stay as small as they are.

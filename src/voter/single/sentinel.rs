@@ -6,16 +6,12 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use fred::{
-    interfaces::ClientLike,
-    types::{ClusterHash, CustomCommand, config::Options},
-};
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::time;
 
 use super::{
-    FEW,
     address::{Secured, Sentinels},
+    info::ask,
     link::{CONNECTING, Link, Router},
     replies,
 };
@@ -114,7 +110,7 @@ impl Contact {
                 return Ok(primary);
             }
             let config = secured.fresh().await?;
-            let (link, mut router) = Link::connected(config, FEW, CONNECTING).await?;
+            let (link, mut router) = Link::connected(config, CONNECTING).await?;
             let primary = tokio::select! {
                 () = router.ended() => Err(link.trouble()),
                 primary = question(&link, service) => primary,
@@ -136,13 +132,7 @@ async fn question(link: &Link, service: &str) -> Result<Primary, Arc<str>> {
 }
 
 async fn command(link: &Link, name: &str, service: &str) -> Result<Vec<Value>, Arc<str>> {
-    // The news of a connection comes a little before fred counts it as one.
-    let options = Options { fail_fast: false, ..Link::options(PATIENCE) };
-    let command = CustomCommand::new_static("SENTINEL", ClusterHash::Custom(0), false);
-    let client = link.client().with_options(&options);
-    let words = vec![name.to_owned(), service.to_owned()];
-    let reply = link.noted(client.custom_raw(command, words).await, PATIENCE);
-    match reply.and_then(replies::value) {
+    match ask(link, "SENTINEL", &[name, service]).await.and_then(replies::value) {
         Ok(Value::List(fields)) => Ok(fields),
         Ok(Value::Nil) => Err("no such service".into()),
         Ok(_) => Err("unexpected reply".into()),

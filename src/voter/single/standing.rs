@@ -1,17 +1,14 @@
 //! The connection for scripts: made, asked who answers on it, and only then used.
 
-use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
 use super::{
-    Address, FEW, IDENTIFICATION, LONGEST, PAUSE,
-    dial::{Dialed, Dialer},
-    gate::Known,
-    identity::{Met, Questions, identify},
+    Address, IDENTIFICATION, LONGEST, PAUSE,
+    dial::Dialer,
+    gate::{Gate, Known},
+    identity::{Met, identify},
     link::Link,
     mark,
     run::Runner,
@@ -52,19 +49,13 @@ impl Runner {
 
     /// One connection, from the attempt to its end. Says whether it was one.
     async fn stand(&self, dialer: &mut Dialer, ear: &dyn Ear) -> bool {
-        let attempt = async {
-            let Dialed { config, primary } = dialer.dial().await?;
-            let (link, router) = dialer.connect(config, FEW).await?;
-            Ok((link, router, primary))
-        };
-        let (link, mut router, primary) = match attempt.await {
+        let (link, mut router, primary) = match dialer.connect().await {
             Ok(connected) => connected,
             Err(why) => {
                 self.gate.failed(why);
                 return false;
             }
         };
-        link.note_mark(!self.is_unmarked.load(Relaxed));
         // Sentinels tell of promotions themselves.
         let asks = primary.is_none();
         let met = tokio::select! {
@@ -73,9 +64,6 @@ impl Runner {
         };
         let stood = met.is_some();
         if let Some(mut met) = met {
-            // Perhaps it is another server, with no scripts yet.
-            self.order.forget();
-            let life = Arc::from(met.life.as_str());
             let told = dialer.since_promotion(&mut met, primary.as_ref());
             if ear.met(ONLY, &told, met.stamp) {
                 // Where it cannot be told now, the next client that knows better does it.
@@ -84,18 +72,17 @@ impl Runner {
             if let Some(named) = &primary {
                 link.trust_until(named.trusted_until());
             }
-            let mut standing = LinkStanding { ear, lost: None };
-            let opened = self.gate.open(&link, Known { identity: met.identity, life });
-            let first = FirstLook { told: &told, asks, tenure: met.tenure, syncs: met.syncs };
+            let (gate, over) = (&self.gate, Arc::clone(&link));
+            let mut standing = LinkStanding { gate, link: over, ear, lost: None };
+            let (identity, life) = (met.identity.clone(), met.life.as_str().into());
+            gate.open(&link, Known { identity, life });
             tokio::select! {
                 () = link.watch(&mut router, || false) => {}
-                () = opened.closed() => {}
+                () = gate.closed(&link) => {}
                 why = dialer.superseded(&link, primary) => link.blame(&why),
-                why = self.look(&link, first, ear) => link.blame(&why),
+                why = self.look(&link, asks, &told, &met, ear) => link.blame(&why),
             }
             standing.lost = Some(link.trouble());
-            // The gate first, so that nobody sends what the router does not take any more.
-            drop(opened);
         } else {
             self.gate.failed(link.trouble());
         }
@@ -104,27 +91,19 @@ impl Runner {
         }
         stood
     }
-}
-
-impl Runner {
-    /// All that a server can be asked. `asks`: also for promotions.
-    fn questions(&self, asks: bool) -> Questions<'_> {
-        Questions { mark: self.mark.as_ref(), promotions: asks, time: true, syncs: None }
-    }
 
     /// Who answers on the new connection; the link knows why where nobody does, or where it must
     /// not be a voter.
     async fn ask(&self, link: &Link, asks: bool) -> Option<Met> {
         // Large, and not needed for as long as the connection stands.
-        let identified = Box::pin(identify(link, self.questions(asks)));
+        let identified = Box::pin(identify(self, link, asks, true, None));
         let answer = time::timeout(IDENTIFICATION, identified).await;
         match answer.unwrap_or(Err(Cause::TimedOut(IDENTIFICATION))) {
-            Ok(Met { evicts: Some(why), .. }) if !self.may_evict => {
+            Ok(Met { evicts: Some(why), .. }) if !self.looks.may_evict => {
                 link.blame(&why);
                 None
             }
             Ok(met) => {
-                self.note_mark(link, &met);
                 if let Some(why) = &met.evicts {
                     tracing::warn!(server = %link.place(), %why, "votes may be gone at any time");
                 }
@@ -141,32 +120,27 @@ impl Runner {
         }
     }
 
-    /// Whether answers are to name the data, and what is known of the mark beyond this connection.
-    fn note_mark(&self, link: &Link, met: &Met) {
-        self.is_named.store(met.names_data(), Relaxed);
-        self.is_unmarked.store(link.is_unmarked(), Relaxed);
-    }
-
     /// Asks the server again and again what it is now, and tells the ear. Completes, with the
     /// reason, when it is found not to have been a primary all the time since it was `told` of.
     async fn look(
         &self,
         link: &Link,
-        FirstLook { told, asks, tenure, mut syncs }: FirstLook<'_>,
+        asks: bool,
+        told: &Identity,
+        first: &Met,
         ear: &dyn Ear,
     ) -> Arc<str> {
-        let mut pause = INTERVAL;
+        let (mut pause, mut syncs) = (INTERVAL, first.syncs);
         let mut look = 0_u32;
         // Whether the mark tells the time; where it cannot be read it does not.
-        let mut is_timed = self.mark.is_some();
+        let mut is_timed = self.looks.mark.is_some();
         let mut evicts = false;
         loop {
             look = look.wrapping_add(1);
             time::sleep(pause).await;
             let time = !is_timed && look.is_multiple_of(TIME);
             let syncs_before = Some(syncs).filter(|_| !look.is_multiple_of(SYNCS));
-            let questions = Questions { time, syncs: syncs_before, ..self.questions(asks) };
-            let identified = Box::pin(identify(link, questions));
+            let identified = Box::pin(identify(self, link, asks, time, syncs_before));
             let identified = time::timeout(IDENTIFICATION, identified);
             let Ok(Ok(met)) = identified.await else {
                 if link.is_demoted() {
@@ -179,15 +153,14 @@ impl Runner {
                 continue;
             };
             (pause, syncs) = (INTERVAL, met.syncs);
-            self.note_mark(link, &met);
             if !time {
                 is_timed = met.stamp.is_some();
             }
             // One that is forgotten by now is none that has ended.
-            if let Some(now) = met.tenure.filter(|now| Some(now) != tenure.as_ref()) {
+            if let Some(now) = met.tenure.filter(|now| Some(now) != first.tenure.as_ref()) {
                 return format!("{} has been promoted again, as {now}", link.place()).into();
             }
-            let why = met.evicts.filter(|_| !self.may_evict);
+            let why = met.evicts.filter(|_| !self.looks.may_evict);
             match (&why, evicts) {
                 (Some(why), false) => {
                     tracing::error!(server = %link.place(), %why, "votes may be gone at any time");
@@ -209,16 +182,10 @@ impl Runner {
     }
 }
 
-/// What a server said of itself when it was met.
-struct FirstLook<'a> {
-    told: &'a Identity,
-    asks: bool,
-    tenure: Option<String>,
-    syncs: bool,
-}
-
-/// Tells the end of a connection that stood, however it comes.
+/// Closes the gate, and tells the end of a connection that stood, however it comes.
 struct LinkStanding<'a> {
+    gate: &'a Gate,
+    link: Arc<Link>,
     ear: &'a dyn Ear,
     /// Why, where it was not this side that ended it.
     lost: Option<Arc<str>>,
@@ -226,6 +193,8 @@ struct LinkStanding<'a> {
 
 impl Drop for LinkStanding<'_> {
     fn drop(&mut self) {
+        // The gate first, so that nobody sends what the router does not take any more.
+        self.gate.over(&self.link, &self.link.trouble());
         self.ear.parted(ONLY, self.lost.as_deref());
     }
 }

@@ -9,7 +9,6 @@ use super::{
 use crate::{
     clock::Clock,
     voter::single::{
-        FEW,
         gate::{Gate, Known},
         link::{CONNECTING, Link},
     },
@@ -21,10 +20,10 @@ use quorate_support::{Proxy, Reply, eventually_async};
 async fn nothing_leaves_by_a_connection_that_is_not_confirmed_in_time() {
     let server = RedisServer::start();
     let address = Address::parse(&server.url(), &Security::default()).unwrap();
-    let (link, _router) = Link::connected(address.config().clone(), FEW, CONNECTING).await.unwrap();
-    let (gate, now) = (Gate::new(), Clock::System.now());
+    let (link, _router) = Link::connected(address.config().clone(), CONNECTING).await.unwrap();
+    let (gate, now) = (Gate::default(), Clock::System.now());
     let known = Known { identity: Identity::default(), life: "life".into() };
-    let _opened = gate.open(&link, known);
+    gate.open(&link, known);
     assert!(gate.pass().is_ok(), "nobody has to confirm it");
     link.trust_until(now + Duration::from_secs(3600));
     assert!(gate.pass().is_ok());
