@@ -253,9 +253,12 @@ mod tests {
         ReplicaAcks { replicas, timeout: Some(timeout) }
     }
 
+    /// A change, and what is said of it.
+    type Row = (fn(&mut Settings), &'static str);
+
     #[test]
     fn what_cannot_work_is_refused_with_the_values_that_clash() {
-        let refused: [(fn(&mut Settings), &str); 14] = [
+        let refused: [Row; 14] = [
             (|it| it.lease = MS(0), "the lease is zero"),
             (|it| it.lease = MS(1) / 2, "the lease of 500µs is less than a millisecond"),
             (

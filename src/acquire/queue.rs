@@ -252,6 +252,15 @@ impl Waiter<'_> {
         (Bid::start(quorum, rules, self.ticket, until, started), limit)
     }
 
+    /// Each attempt has an id of its own, so that a late undo takes nothing from the next.
+    fn next_hold(&self) -> HoldId {
+        let ids = &self.coordinator.ids;
+        match self.record.info().waiting {
+            Some(_) => ids.attempt(&self.place, self.wait.attempts()),
+            None => self.record.hold(ids),
+        }
+    }
+
     /// Asks all voters, and waits until the next bid makes sense.
     async fn bid(&mut self, admitted: Option<Admitted<'_>>) -> Result<BidEnd, Error> {
         let coordinator = Arc::clone(&self.coordinator);
@@ -268,10 +277,7 @@ impl Waiter<'_> {
         let (mut bid, limit) = self.start_bid(rules, started);
         // Before it asks: what is called in between would not be heard.
         let unheard = !coordinator.wakeups.hears_calls();
-        let hold = match self.record.info().waiting {
-            Some(_) => coordinator.ids.attempt(&self.place, self.wait.attempts()),
-            None => self.record.hold(&coordinator.ids),
-        };
+        let hold = self.next_hold();
         let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
         let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
         let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), self.ticket));
@@ -312,7 +318,7 @@ impl Waiter<'_> {
                         until = match self.wait.await_turn(until, now, bid.votes()) {
                             WaitNext::Sleep(until) => until,
                             WaitNext::Ask(wake) => break wake,
-                            _ => break None,
+                            WaitNext::GiveUp(_) => break None,
                         };
                     }
                     tokio::select! {

@@ -17,11 +17,14 @@ fn refused(variables: &[(&str, &str)], told: &str) {
     assert_eq!(error.to_string(), told);
 }
 
+/// A variable, its value, and the call that does the same.
+type Row = (&'static str, &'static str, fn(Builder) -> Builder);
+
 #[test]
 fn every_setting_is_read() {
     const SECS: fn(u64) -> Duration = Duration::from_secs;
     const MS: fn(u64) -> Duration = Duration::from_millis;
-    let settings: [(&str, &str, fn(Builder) -> Builder); SETTINGS.len()] = [
+    let settings: [Row; SETTINGS.len()] = [
         ("QUORATE_LEASE", "20s", |builder| builder.lease(SECS(20))),
         ("QUORATE_LONGEST_LEASE", "1h", |builder| builder.longest_lease(SECS(3_600))),
         ("QUORATE_VOTER_DEADLINE", " 500ms ", |builder| builder.voter_deadline(MS(500))),

@@ -154,7 +154,9 @@ impl Server {
         state.settle();
         let after = mem::take(&mut state.after);
         drop(state);
-        after.into_iter().for_each(|act| act(self));
+        for act in after {
+            act(self);
+        }
         result
     }
 

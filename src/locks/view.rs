@@ -228,7 +228,7 @@ fn holders(voters: &[VoterView], quorum: Quorum) -> Vec<Holder> {
     holds.sort_by_key(|votes| !quorum.reached(|voter| votes.contains_key(&voter)));
     let with_majority = |votes: BTreeMap<usize, &Holder>| {
         let count = least(&votes, quorum, |held| held.count)?;
-        let ttl = least(&votes, quorum, |held| held.left()).filter(|left| *left < Duration::MAX);
+        let ttl = least(&votes, quorum, Holder::left).filter(|left| *left < Duration::MAX);
         let held = votes.into_values().next()?.clone();
         Some(Holder { count, ttl, ..held })
     };

@@ -185,7 +185,9 @@ impl Bid {
         let linger = self.lost.map_or(self.due, |lost| lost + lost.since(self.started));
         let linger = linger.min(self.due);
         if self.too_late || self.votes.lacks_quorum() {
-            return if open && now < linger { BidNext::Wait(linger) } else { BidNext::Silent };
+            // The error names every voter's cause: those that may still answer are waited for.
+            let until = if self.too_late { linger } else { self.due };
+            return if open && now < until { BidNext::Wait(until) } else { BidNext::Silent };
         }
         let Some(ticket) = self.ticket() else { return BidNext::Wait(self.due) };
         if self.ticket.is_none() {

@@ -157,10 +157,13 @@ fn received<T>(answer: Result<Outcome<T>, RecvError>) -> Outcome<T> {
     answer.unwrap_or_else(|_| Err(Cause::Unreachable(CLOSED.into())))
 }
 
+/// What the task asks its node for that is no script of a lock.
+type Errand = Box<dyn FnOnce(&dyn Node) -> BoxFuture<'static, Option<CallHeard>> + Send>;
+
 /// What its handles want of the task.
 enum VoterAsk {
     Run(Queued),
-    Errand(Box<dyn FnOnce(&dyn Node) -> BoxFuture<'static, Option<CallHeard>> + Send>),
+    Errand(Errand),
     Close(oneshot::Sender<Outcome<()>>),
 }
 

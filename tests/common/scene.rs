@@ -139,9 +139,9 @@ pub fn listeners(server: &RedisServer, name: &str) -> i64 {
     subscribers(server, "NUMSUB", name)
 }
 
-/// How many listen to the channel of a mutex; `SHARDNUMSUB` are those that use its slot.
+/// How many listen to the channel of an election; `SHARDNUMSUB` are those that use its slot.
 pub fn subscribers(server: &RedisServer, kind: &str, name: &str) -> i64 {
-    let channel = format!("{}:wake", key(name));
+    let channel = format!("{}:election:news", key(name));
     match server.command(&["PUBSUB", kind, &channel]) {
         Ok(Reply::List(list)) => match list[..] {
             [_, Reply::Int(count)] => count,

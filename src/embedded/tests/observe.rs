@@ -36,8 +36,9 @@ async fn an_observer_is_told_who_asked_for_what_and_what_came_of_it() {
     let expected = [
         concat!(
             r#"1 mutex/acquire ["lock", "queue", "alive", "fence"] "#,
-            r#"[("lease_ms", "30000"), ("keep_ms", ""), ("hold", "a:1"), ("floor", "")] "#,
-            r#"Ok((1, 1700000000000, "")) [Text("")]"#,
+            r#"[("calls", "calls:"), ("lease_ms", "30000"), ("keep_ms", ""), "#,
+            r#"("wait_ms", "30000"), ("hold", "a:1"), ("floor", ""), ("ticket", "")] "#,
+            r#"Ok((1, 1700000000000, "")) [Text(""), Int(1)]"#,
         ),
         concat!(
             r#"2 mutex/release ["lock", "queue", "alive"] [("calls", "calls:"), ("aloud", ""), "#,

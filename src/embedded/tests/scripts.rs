@@ -10,7 +10,7 @@ async fn run(node: &Arc<dyn Node>, call: Call) -> Answer {
 /// A grant shows the voter's clock, which began `after_ms` ago.
 fn granted(after_ms: i64, token: &str) -> Answer {
     let token = Value::Text(token.into());
-    Answer::of(1, 1_700_000_000_000 + after_ms, "", [token, Value::Nil])
+    Answer::of(1, 1_700_000_000_000 + after_ms, "", [token, Value::Int(1)])
 }
 
 #[tokio::test(start_paused = true)]

@@ -65,9 +65,11 @@ pub(crate) struct Way {
     /// One that may still run once more.
     pub(crate) copy: Option<Request>,
     /// The answer to the latest question.
-    /// The slots that were given, if any.
-    pub(crate) reply: Option<Option<Vec<u16>>>,
+    pub(crate) reply: Option<Gave>,
 }
+
+/// The slots that a voter gave, if any.
+pub(crate) type Gave = Option<Vec<u16>>;
 
 impl Way {
     /// What was asked before is waited for no more.

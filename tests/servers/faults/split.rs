@@ -16,7 +16,7 @@ fn plant_split(servers: &[RedisServer], lease_ms: &str) {
 }
 
 #[tokio::test]
-async fn an_even_split_is_told_as_one_and_retried_until_it_ends() {
+async fn an_even_split_is_told_as_one_and_outlasted() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let splits = || counted(&snapshotter, metric::ATTEMPTS, Some("split"));
@@ -34,7 +34,6 @@ async fn an_even_split_is_told_as_one_and_retried_until_it_ends() {
     let (took, tried) = timed(mutex.lock_within(MS(300))).await;
     assert!(tried.expect("all four answer").is_none());
     assert!(took >= MS(300) && took < MS(3000), "waiting for 300 ms took {took:?}");
-    assert!(splits() >= 1, "it was not retried");
 
     plant_split(&servers, "600");
     let (took, locked) = timed(mutex.lock()).await;

@@ -80,7 +80,7 @@ async fn called(calm: &Calm<'_>, guard: Guard) -> Result<Guard, Told> {
     behind.iter().for_each(JoinHandle::abort);
     calm.in_one_trip("a release", guard.release()).await?;
     // There with the release, back with the call, and a round trip; each by the slowest way.
-    let most = 3 * calm.slowest - calm.fastest + 3 * MS;
+    let most = (3 * calm.slowest).saturating_sub(calm.fastest) + 3 * MS;
     let guard = calm.handed("who was called", waiting, most).await?;
     // Before it listens, when it listens, and when it was called.
     calm.expect_runs(ACQUIRE, runs, 3);
