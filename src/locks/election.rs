@@ -18,7 +18,7 @@ use super::{
     asking::without_limit,
     election_record::{ElectionRecord, Speech},
     exclusive::Exclusive,
-    mutex_record::{ExclusiveKind, MutexRecord},
+    mutex_record::ExclusiveKind,
 };
 use crate::{
     acquire::{Coordinator, ElectionAsked, ElectionWatch},
@@ -217,7 +217,7 @@ impl Election {
     }
 
     fn asked(&self) -> Result<ElectionAsked, Error> {
-        Ok(asked(&self.0.usable()?))
+        Ok(self.0.usable()?.asked())
     }
 
     /// Asks every voter who leads and who waits, as [`Mutex::inspect`](crate::Mutex::inspect) does.
@@ -228,12 +228,6 @@ impl Election {
     pub async fn inspect(&self) -> Result<LockView, Error> {
         self.0.inspect().await
     }
-}
-
-/// What whoever asks who leads asks with.
-pub(super) fn asked(record: &Arc<MutexRecord>) -> ElectionAsked {
-    let (look, news) = (record.look(), record.made.keys.channel().into());
-    ElectionAsked { record: Arc::clone(record) as _, look, news }
 }
 
 impl fmt::Debug for Election {

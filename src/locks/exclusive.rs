@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView, MutexGuard,
-    admin::Record,
     asking::{Asking, Dialect, without_limit},
     mutex_record::{ExclusiveKind, MutexRecord},
+    record::Record,
 };
 use crate::{
     acquire::LockRecord as _,

@@ -10,6 +10,7 @@ mod guard;
 mod lock_all;
 mod mutex;
 mod mutex_record;
+mod record;
 mod request;
 mod rw_lock;
 mod rw_record;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::request::{self, Form, flag, millis, ticket, token};
 use crate::{
-    acquire::{Ask, ForeignQueue, LockInfo, LockRecord},
+    acquire::{Ask, ElectionAsked, ForeignQueue, LockInfo, LockRecord},
     keys::{MutexKeys, Word},
     proto::{HoldId, LockName, Rules},
     scripts::{election, mutex},
@@ -162,10 +162,12 @@ impl MutexRecord {
         Form::new(&mutex::INSPECT, self.rules(), &[]).question(keys)
     }
 
-    /// Asks who leads.
-    pub(super) fn look(&self) -> Call {
+    /// What whoever asks who leads asks with.
+    pub(super) fn asked(self: &Arc<Self>) -> ElectionAsked {
         let keys = &self.made.keys;
-        Form::new(&election::LOOK, self.rules(), &[]).question([keys.lock(), keys.fence()])
+        let form = Form::new(&election::LOOK, self.rules(), &[]);
+        let (look, news) = (form.question([keys.lock(), keys.fence()]), keys.channel().into());
+        ElectionAsked { record: Arc::clone(self) as _, look, news }
     }
 
     /// Ends a named hold; its mark stays for `marker`.

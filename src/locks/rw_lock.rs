@@ -8,10 +8,10 @@ use std::{
 
 use super::{
     Access, LockParts, LockView, Preference,
-    admin::Record,
     asking::{Asking, Dialect, without_limit},
     exclusive::after_work,
     guard::{guard, token},
+    record::Record,
     rw_record::RwAsked,
 };
 use crate::{

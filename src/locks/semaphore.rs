@@ -4,10 +4,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    admin::Record,
     asking::{Asking, without_limit},
     exclusive::after_work,
     guard::guard,
+    record::Record,
     semaphore_record::{PermitsWanted, SemaphoreRecord, SemaphoreTerms},
 };
 use crate::{

@@ -146,12 +146,6 @@ impl Votes {
         self.open() > 0
     }
 
-    /// Some voter has not answered in its time.
-    pub fn has_silent(&self) -> bool {
-        let is_silent = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Cause::TimedOut(_)));
-        self.verdicts.iter().flatten().any(is_silent)
-    }
-
     /// Too few voters can give an answer that is of use.
     pub fn lacks_quorum(&self) -> bool {
         self.quorum.missed(|voter| self.is_unknown(voter))
@@ -289,12 +283,6 @@ impl Votes {
     fn refusing(&self) -> Vec<usize> {
         let refused = |voter: &usize| is_refusal(self.verdicts[*voter].as_ref());
         (0..self.verdicts.len()).filter(refused).collect()
-    }
-
-    /// The voters that refused, and by whom each was held up.
-    pub fn refusals(&self) -> Vec<(usize, HoldId)> {
-        let by = |voter| Some((voter, self.obstacle_at(voter)?.clone()));
-        (0..self.verdicts.len()).filter_map(by).collect()
     }
 
     /// Every voter's verdict, in order; one that has not come is unheard.
