@@ -222,6 +222,8 @@ impl Waiter<'_> {
                 self.coordinator.count_attempt(&*self.record, "won");
                 let claim = self.claim.take().expect("it is there");
                 let votes = bid.into_votes();
+                let late = crate::mutant!("validity_from_the_reply");
+                let started = if late { self.coordinator.clock.now() } else { started };
                 let won = Won::new(claim, started, rules, token, votes, replies);
                 let mut won = won.with_slots(slots);
                 won.attempts = self.wait.attempts();

@@ -94,8 +94,8 @@ impl Bid {
             // A grant to one without a ticket may have left no entry.
             self.tickets.heard(voter, ticket, !granted || self.ticket.is_some());
         }
-        self.owed[voter] =
-            granted || matches!(&verdict, Verdict::Unknown(why) if may_have_run(why));
+        let is_doubtful = matches!(&verdict, Verdict::Unknown(why) if may_have_run(why));
+        self.owed[voter] = granted || is_doubtful && !crate::mutant!("undoes_known_grants");
         self.ends[voter] = match verdict.obstacle() {
             Some((_, ttl)) => ttl.map(|ttl| now + ttl + Self::EXPIRY),
             None if granted => Some(self.started),
@@ -153,7 +153,8 @@ impl Bid {
         }
         if self.lost.is_none() {
             if self.votes.is_won() && self.rules.is_in_time(self.started, now) {
-                return BidNext::Won;
+                let waits = crate::mutant!("waits_for_all_grants") && self.votes.is_open();
+                return if waits { BidNext::Wait(self.due) } else { BidNext::Won };
             }
             self.too_late = self.votes.is_won();
             if !self.votes.is_hopeless() && !self.too_late {
