@@ -125,7 +125,8 @@ impl Bid {
 
     /// What it was lost by. `None` while too few voters have answered to say.
     pub fn loss(&self) -> Option<Loss> {
-        if self.is_refused() {
+        let is_busy = crate::mutant!("no_quorum_is_busy") && self.votes.lacks_quorum();
+        if self.is_refused() || is_busy {
             return Some(Loss::Held);
         }
         (self.too_late || self.votes.lacks_quorum()).then_some(Loss::NoQuorum)
