@@ -135,10 +135,6 @@ pub fn connections(server: &RedisServer) -> usize {
     clients.lines().count() - 1
 }
 
-pub fn listeners(server: &RedisServer, name: &str) -> i64 {
-    subscribers(server, "NUMSUB", name)
-}
-
 /// How many listen to the channel of an election; `SHARDNUMSUB` are those that use its slot.
 pub fn subscribers(server: &RedisServer, kind: &str, name: &str) -> i64 {
     let channel = format!("{}:election:news", key(name));

@@ -16,7 +16,7 @@ async fn locks_are_held_and_waited_for_through_unix_sockets() {
     let waiting = tokio::spawn(async move { ben.mutex("a").lock().await });
     let listens = |server: &RedisServer| {
         let channels = server.command(&["PUBSUB", "CHANNELS"]).expect("it answers");
-        format!("{channels:?}").contains("quorate:{a}")
+        format!("{channels:?}").contains("quorate:calls:")
     };
     eventually_async("the other listens", async || servers.iter().all(listens)).await;
     guard.release().await.expect("all confirm");

@@ -8,10 +8,7 @@ use crate::sentinel::{address, make_deaf};
 use quorate_support::{RedisServer, Sentinels, eventually_async, succeeds_async};
 use quorate_tests::{
     load::Load,
-    scene::{
-        MS, called, connect, key, leased, listeners, now, patient, proxies, servers, since,
-        votes_for,
-    },
+    scene::{MS, called, connect, key, leased, now, patient, proxies, servers, since, votes_for},
     standing::{kept_out, make_old, until_kept_out, until_noticed},
 };
 
@@ -104,11 +101,9 @@ async fn who_waits_listens_to_the_new_primary() {
     let (ada, ben) = (connect(settings()).await, connect(settings()).await);
     let guard = ada.mutex("a").lock().await.expect("it is up");
     let waiting = tokio::spawn(async move { ben.mutex("a").lock().await });
-    // For the lock's releases; or, in its queue, where an attempt came to nothing during the
-    // failover.
     let listens = async |server: usize| {
         let server = &sentinels[server];
-        let heard = async || listeners(server, "a") + called(server) > 0;
+        let heard = async || called(server) > 0;
         eventually_async("he listens", heard).await;
     };
     listens(sentinels.primary()).await;
