@@ -67,8 +67,8 @@ const LEASE: Duration = Duration::from_secs(5);
 const RENEWAL: Duration = Duration::from_millis(1800);
 /// So late that the next one waits for a wake-up by then, also on a busy machine.
 const LATER: Duration = Duration::from_millis(600);
-/// Shorter than anything but a wake-up takes.
-const SOON: Duration = Duration::from_secs(2);
+/// Shorter than anything but a wake-up takes where waiters have an order: a third of the lease.
+const SOON: Duration = Duration::from_millis(1_300);
 
 /// Hands a lock on to the next who waits for it.
 async fn hand_on<G, H>(
@@ -100,7 +100,9 @@ async fn use_mutex(kind: Kind, client: &Quorate, next: &Quorate, name: &str) -> 
     }
     guard.reenter().await?.release().await?;
     if kind == Kind::FairMutex {
-        // It is told on a channel of its own.
+        // It is told on a channel of its own, which is left when nobody observes it any more.
+        let mut observer = client.election(name).observe();
+        observer.next().await;
         client.election(name).campaign("x").await?.resign().await?;
     }
     assert!(client.mutex(name).try_lock().await?.is_none());
