@@ -314,8 +314,8 @@ impl Builder {
     /// let builder = quorate::Quorate::builder().embedded(&voters).client_name("billing-1");
     /// let quorum = builder.connect().await?;
     /// let guard = quorum.mutex("invoice:42").lock().await?;
-    /// let holder = quorum.mutex("invoice:42").inspect().await?.holder().expect("it is held");
-    /// assert_eq!(holder.hold.client_name(), Some("billing-1"));
+    /// let seen = quorum.mutex("invoice:42").inspect().await?;
+    /// assert_eq!(seen.holders[0].client_name.as_deref(), Some("billing-1"));
     /// # drop(guard);
     /// # Ok(())
     /// # }
