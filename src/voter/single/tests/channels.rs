@@ -18,6 +18,22 @@ async fn what_is_published_after_subscribing_is_heard_and_after_unsubscribing_is
     assert_eq!(publish(&server, "a"), "Int(0)");
 }
 
+// More at once than are kept for it: then it is told that some may be lost, and asks the voters.
+#[tokio::test]
+async fn of_a_burst_of_messages_each_is_heard_or_the_ear_is_told_that_some_may_be_lost() {
+    let server = RedisServer::start();
+    let (node, heard) = connect(&server.url()).await;
+    listen(&node, "a").await;
+    let (before, burst) = (heard.missed(), "for n = 1, 2000 do redis.call('PUBLISH', 'a', n) end");
+    server.command(&["EVAL", burst, "0"]).unwrap();
+    publish(&server, "a");
+    eventually_async("all are accounted for", async || {
+        heard.called().len() == 2001 || heard.missed() > before
+    })
+    .await;
+    assert!(heard.missed() > before, "a burst that is kept whole shows nothing");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_channels_at_once_are_all_in_force_when_answered() {
     let server = RedisServer::start();
