@@ -6,7 +6,7 @@ use futures::{FutureExt, future::BoxFuture};
 
 use super::{Coordinator, LockRecord, Panel, place};
 use crate::{
-    acquire::wakeup::{self, Listening},
+    acquire::wakeup::{self, Hearing, Listening},
     clock::Moment,
     proto::{
         Cause, Census, Error, Incumbent, Kind, Leader, LeaderWatch, Sight, WatchNext, WhoLeads,
@@ -118,7 +118,8 @@ pub(crate) struct ElectionWatch {
     coordinator: Arc<Coordinator>,
     asked: ElectionAsked,
     watch: LeaderWatch,
-    listening: Listening,
+    hearing: Hearing,
+    _listening: Listening,
     /// Until a majority is known to be heard.
     subscribing: Option<BoxFuture<'static, ()>>,
     series: ObserverSeries,
@@ -128,14 +129,16 @@ impl ElectionWatch {
     /// Listens to the voters from now on.
     pub(crate) fn start(coordinator: &Arc<Coordinator>, asked: ElectionAsked) -> Self {
         let Coordinator { wakeups, panel, clock, settings, .. } = &**coordinator;
-        let (listening, replies) = Listening::start(wakeups, &panel.voters, &asked.news);
+        let hearing = Hearing::new(panel.quorum.voters());
+        let (listening, replies) = Listening::start(wakeups, &panel.voters, &asked.news, &hearing);
         let heard = wakeup::majority(replies, panel.quorum);
         let series = ObserverSeries::begin(&settings.named, asked.record.info().name.as_str());
         Self {
             coordinator: Arc::clone(coordinator),
             asked,
             watch: LeaderWatch::start(panel.quorum, settings.poll_interval, clock.now()),
-            listening,
+            hearing,
+            _listening: listening,
             subscribing: Some(heard.boxed()),
             series,
         }
@@ -157,13 +160,16 @@ impl ElectionWatch {
     async fn until_new(&mut self, coordinator: &Coordinator) -> LedBy {
         loop {
             let now = coordinator.clock.now();
-            let heard = self.listening.calls.look();
-            if heard.missed {
-                self.watch.miss(now, coordinator.chance());
-            }
-            match self.watch.next(now, &heard.called) {
+            let Self { hearing, watch, .. } = self;
+            let next = hearing.look(|heard| {
+                if heard.missed {
+                    watch.miss(now, coordinator.chance());
+                }
+                watch.next(now, &heard.called)
+            });
+            match next {
                 WatchNext::Ask => {
-                    self.listening.calls.forget();
+                    self.hearing.forget();
                     self.watch.ask(now);
                     let (finding, census) = coordinator.count(&self.asked).await;
                     if let Some(finding) = self.watch.tell(finding) {
@@ -176,7 +182,7 @@ impl ElectionWatch {
     }
 
     async fn wait(&mut self, coordinator: &Coordinator, until: Moment) {
-        let Self { watch, listening, subscribing, .. } = self;
+        let Self { watch, hearing, subscribing, .. } = self;
         let subscribed = async {
             match subscribing {
                 Some(subscribing) => subscribing.await,
@@ -185,7 +191,7 @@ impl ElectionWatch {
         };
         tokio::select! {
             biased;
-            () = listening.calls.changed() => {}
+            () = hearing.changed() => {}
             () = subscribed => {
                 watch.hears(coordinator.clock.now());
                 *subscribing = None;

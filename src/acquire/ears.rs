@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, OptionFuture},
+};
 use tokio::join;
 
 use super::{Coordinator, LockRecord};
 use crate::{
-    acquire::wakeup::{self, Callee, Calls, Listening},
+    acquire::wakeup::{self, Callee, Heard, Listening},
     clock::Moment,
     proto::{Error, Votes},
 };
@@ -22,7 +25,7 @@ pub(super) struct Ears {
 
 /// Hears on a lock's channel who gives the lock back.
 struct ChannelEar {
-    listening: Listening,
+    _listening: Listening,
     /// Until the channel is known to be heard by a majority.
     subscribing: Option<BoxFuture<'static, Result<(), Error>>>,
 }
@@ -48,64 +51,49 @@ impl Ears {
         }
         let Some(channel) = &record.channel() else { return };
         let Coordinator { wakeups, panel, .. } = &**coordinator;
-        let (listening, replies) = Listening::start(wakeups, &panel.voters, channel);
+        let (listening, replies) =
+            Listening::start(wakeups, &panel.voters, channel, &self.callee.hearing);
         let (coordinator, record) = (Arc::clone(coordinator), Arc::clone(record));
         let subscribing = async move {
             let heard = wakeup::majority(replies, coordinator.panel.quorum);
             let check = coordinator.check_foreign_queue(&*record, until);
             join!(heard, check).1
         };
-        self.channel = Some(ChannelEar { listening, subscribing: Some(subscribing.boxed()) });
+        self.channel =
+            Some(ChannelEar { _listening: listening, subscribing: Some(subscribing.boxed()) });
     }
 
     /// From here on only new calls count.
-    pub(super) fn forget(&mut self) {
-        self.callee.calls.forget();
-        if let Some(channel) = &mut self.channel {
-            channel.listening.calls.forget();
-        }
+    pub(super) fn forget(&self) {
+        self.callee.hearing.forget();
     }
 
-    pub(super) fn look(&mut self) -> Calls {
-        let mut heard = self.callee.calls.look();
-        if let Some(channel) = &mut self.channel {
-            let also = channel.listening.calls.look();
-            heard.missed |= also.missed;
-            for (called, also) in heard.called.iter_mut().zip(also.called) {
-                *called |= also;
-            }
-        }
-        heard
+    pub(super) fn look<R>(&mut self, look: impl FnOnce(&Heard) -> R) -> R {
+        self.callee.hearing.look(look)
     }
 
     /// Completes when there is more than at the last look. True once, when the channel is known to
     /// be heard: what was said on it before was not.
     pub(super) async fn changed(&mut self) -> Result<bool, Error> {
         let Self { callee, channel } = self;
-        let Some(ChannelEar { listening, subscribing }) = channel else {
-            callee.calls.changed().await;
+        let subscribing = channel.as_mut().map(|channel| &mut channel.subscribing);
+        let Some(subscribing @ Some(_)) = subscribing else {
+            callee.hearing.changed().await;
             return Ok(false);
         };
-        let subscribed = async {
-            match subscribing {
-                Some(subscribing) => subscribing.await,
-                None => std::future::pending().await,
-            }
-        };
-        let heard = tokio::select! {
+        tokio::select! {
             biased;
-            subscribed = subscribed => Some(subscribed),
-            () = callee.calls.changed() => None,
-            () = listening.calls.changed() => None,
-        };
-        let Some(heard) = heard else { return Ok(false) };
-        *subscribing = None;
-        heard.map(|()| true)
+            Some(heard) = OptionFuture::from(subscribing.as_mut()) => {
+                *subscribing = None;
+                heard.map(|()| true)
+            }
+            () = callee.hearing.changed() => Ok(false),
+        }
     }
 }
 
 impl std::fmt::Debug for ChannelEar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChannelEar").field("listening", &self.listening).finish_non_exhaustive()
+        f.debug_struct("ChannelEar").finish_non_exhaustive()
     }
 }

@@ -285,20 +285,21 @@ impl Waiter<'_> {
         let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), self.ticket));
         let wake = loop {
             let now = clock.now();
-            let heard = self.ears.look();
-            if heard.missed {
-                self.wait.miss_calls(now, coordinator.chance());
-            }
-            match bid.next(now, &heard.called) {
+            let (wait, mut called) = (&mut self.wait, false);
+            let next = self.ears.look(|heard| {
+                if heard.missed {
+                    wait.miss_calls(now, coordinator.chance());
+                }
+                called = heard.called.contains(&true);
+                bid.next(now, &heard.called)
+            });
+            match next {
                 BidNext::Won => {
                     let replies = replies.expect("they are kept until it is lost");
                     return Ok(self.win(bid, &mut given, replies, limit).await);
                 }
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
-                BidNext::Again => {
-                    let called = heard.called.contains(&true);
-                    break Some(if called { Wake::Called } else { Wake::Timer });
-                }
+                BidNext::Again => break Some(if called { Wake::Called } else { Wake::Timer }),
                 BidNext::Silent if self.history.has_ended(&bid, self.refresh, now) => {
                     return Ok(self.give_way(bid));
                 }

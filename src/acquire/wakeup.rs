@@ -30,7 +30,8 @@ pub(crate) struct Wakeups(Mutex<Tables>);
 
 #[derive(Default)]
 struct Tables {
-    channels: BTreeMap<Arc<str>, ChannelEars>,
+    /// Who listens to each channel.
+    channels: BTreeMap<Arc<str>, Vec<Arc<Signal<Heard>>>>,
     /// By their places in queues.
     callees: BTreeMap<Arc<str>, Arc<Signal<Heard>>>,
     /// Places of this client, by the places of this client that they stand right behind.
@@ -39,23 +40,13 @@ struct Tables {
     calls: Option<Shared<BoxFuture<'static, ()>>>,
 }
 
+/// What one waiter has heard since it forgot what came before.
 #[derive(Debug)]
-struct ChannelEars {
-    listeners: usize,
-    heard: Arc<Signal<Heard>>,
-}
-
-/// How often each voter called, and how often calls may have been lost.
-#[derive(Clone, Debug)]
-struct Heard {
-    calls: Vec<u64>,
-    missed: u64,
-}
-
-impl Heard {
-    fn nothing(voters: usize) -> Self {
-        Self { calls: vec![0; voters], missed: 0 }
-    }
+pub(crate) struct Heard {
+    /// Which voters called.
+    pub(crate) called: Vec<bool>,
+    /// Whether calls may have been lost.
+    pub(crate) missed: bool,
 }
 
 impl Wakeups {
@@ -65,12 +56,11 @@ impl Wakeups {
 
     /// Hears the calls for one place in a queue, as far as the client's own channel is heard.
     pub(crate) fn callee(self: &Arc<Self>, place: &str, voters: usize) -> Callee {
-        let heard = Arc::new(Signal::new(Heard::nothing(voters)));
-        let (place, calls) = (Arc::from(place), Tally::start(Arc::clone(&heard)));
+        let (place, hearing) = (Arc::from(place), Hearing::new(voters));
         self.with_tables(|tables| {
-            tables.callees.insert(Arc::clone(&place), heard);
+            tables.callees.insert(Arc::clone(&place), Arc::clone(&hearing.heard));
         });
-        Callee { wakeups: Arc::clone(self), place, ahead: None, calls }
+        Callee { wakeups: Arc::clone(self), place, ahead: None, hearing }
     }
 
     /// This client gives back what it was given at this place: those of its own tasks who stand
@@ -84,7 +74,7 @@ impl Wakeups {
             let behind = followers.range((Arc::from(place), nobody)..);
             let behind = behind.take_while(|(ahead, _)| **ahead == *place);
             for heard in behind.filter_map(|(_, follower)| callees.get(follower)) {
-                heard.change(|heard| heard.calls.iter_mut().for_each(|calls| *calls += 1));
+                heard.change(|heard| heard.called.fill(true));
             }
         });
     }
@@ -153,9 +143,9 @@ impl Ear for VoterEar {
             if message == FOR_OTHERS {
                 return;
             }
-            let listeners = tables.channels.get(channel).map(|channel| &channel.heard);
-            if let Some(heard) = listeners.or_else(|| tables.callees.get(message)) {
-                heard.change(|heard| heard.calls[self.voter] += 1);
+            let listeners = tables.channels.get(channel).into_iter().flatten();
+            for heard in listeners.chain(tables.callees.get(message)) {
+                heard.change(|heard| heard.called[self.voter] = true);
             }
         });
     }
@@ -184,48 +174,37 @@ impl Ear for VoterEar {
 
     fn missed(&self) {
         self.wakeups.with_tables(|tables| {
-            let channels = tables.channels.values().map(|channel| &channel.heard);
-            for heard in channels.chain(tables.callees.values()) {
-                heard.change(|heard| heard.missed += 1);
+            for heard in tables.channels.values().flatten().chain(tables.callees.values()) {
+                heard.change(|heard| heard.missed = true);
             }
         });
     }
 }
 
-/// What came since [`Tally::forget`].
-pub(crate) struct Calls {
-    /// Which voters called.
-    pub(crate) called: Vec<bool>,
-    /// Whether calls may have been lost.
-    pub(crate) missed: bool,
-}
-
-/// The calls that one waiter hears.
+/// The ears of one waiter.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct Hearing {
     heard: Arc<Signal<Heard>>,
-    mark: Heard,
     seen: u64,
 }
 
-impl Tally {
-    fn start(heard: Arc<Signal<Heard>>) -> Self {
-        let mark = heard.read(Heard::clone);
-        Self { heard, mark, seen: 0 }
+impl Hearing {
+    pub(crate) fn new(voters: usize) -> Self {
+        let nothing = Heard { called: vec![false; voters], missed: false };
+        Self { heard: Arc::new(Signal::new(nothing)), seen: 0 }
     }
 
     /// From here on only new calls count.
-    pub(crate) fn forget(&mut self) {
-        self.mark = self.heard.read(Heard::clone);
+    pub(crate) fn forget(&self) {
+        self.heard.change(|heard| {
+            heard.called.fill(false);
+            heard.missed = false;
+        });
     }
 
-    pub(crate) fn look(&mut self) -> Calls {
+    pub(crate) fn look<R>(&mut self, look: impl FnOnce(&Heard) -> R) -> R {
         self.seen = self.heard.version();
-        let mark = &self.mark;
-        self.heard.read(|heard| Calls {
-            called: heard.calls.iter().zip(&mark.calls).map(|(now, then)| now > then).collect(),
-            missed: heard.missed > mark.missed,
-        })
+        self.heard.read(look)
     }
 
     /// Completes when there is more than at the last look.
@@ -241,7 +220,7 @@ pub(crate) struct Callee {
     place: Arc<str>,
     /// The place of this client that it stands right behind, if it does.
     ahead: Option<Arc<str>>,
-    pub(crate) calls: Tally,
+    pub(crate) hearing: Hearing,
 }
 
 impl Callee {
@@ -280,7 +259,7 @@ pub(crate) struct Listening {
     wakeups: Arc<Wakeups>,
     voters: Arc<[Voter]>,
     channel: Arc<str>,
-    pub(crate) calls: Tally,
+    heard: Arc<Signal<Heard>>,
 }
 
 impl Listening {
@@ -289,24 +268,19 @@ impl Listening {
         wakeups: &Arc<Wakeups>,
         voters: &Arc<[Voter]>,
         channel: &Arc<str>,
+        hearing: &Hearing,
     ) -> (Self, Vec<VoterReply<()>>) {
-        let silence = Heard::nothing(voters.len());
-        // Within the lock, so that no other listener's last goodbye comes behind this.
-        let (heard, replies) = wakeups.with_tables(|Tables { channels, .. }| {
-            let entry = channels.entry(Arc::clone(channel)).or_insert_with(|| ChannelEars {
-                listeners: 0,
-                heard: Arc::new(Signal::new(silence)),
-            });
-            entry.listeners += 1;
-            let subscribe = |voter: &Voter| voter.subscribe(Arc::clone(channel));
-            (Arc::clone(&entry.heard), voters.iter().map(subscribe).collect())
-        });
         let listening = Self {
             wakeups: Arc::clone(wakeups),
             voters: Arc::clone(voters),
             channel: Arc::clone(channel),
-            calls: Tally::start(heard),
+            heard: Arc::clone(&hearing.heard),
         };
+        // Within the lock, so that no other listener's last goodbye comes behind this.
+        let replies = wakeups.with_tables(|Tables { channels, .. }| {
+            channels.entry(Arc::clone(channel)).or_default().push(Arc::clone(&hearing.heard));
+            voters.iter().map(|voter| voter.subscribe(Arc::clone(channel))).collect()
+        });
         (listening, replies)
     }
 }
@@ -314,9 +288,9 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         self.wakeups.with_tables(|Tables { channels, .. }| {
-            let Some(entry) = channels.get_mut(&self.channel) else { return };
-            entry.listeners -= 1;
-            if entry.listeners == 0 {
+            let Some(listeners) = channels.get_mut(&self.channel) else { return };
+            listeners.retain(|heard| !Arc::ptr_eq(heard, &self.heard));
+            if listeners.is_empty() {
                 channels.remove(&self.channel);
                 for voter in self.voters.iter() {
                     voter.unsubscribe(Arc::clone(&self.channel));

@@ -44,16 +44,22 @@ pub struct Bid {
     /// The ticket that it carries.
     ticket: Option<Ticket>,
     tickets: Tickets,
-    /// When each obstacle ends unless it asks again.
-    ends: Vec<Option<Moment>>,
-    /// The voters that may have given a vote which was not given back.
-    owed: Vec<bool>,
+    /// What is known of each voter.
+    known: Vec<Known>,
     started: Moment,
     due: Moment,
     refresh: Moment,
     lost: Option<Moment>,
     too_late: bool,
     first_call: Option<Moment>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// When its obstacle ends unless that asks again.
+    ends: Option<Moment>,
+    /// It may have given a vote that was not given back.
+    owed: bool,
 }
 
 impl Bid {
@@ -77,8 +83,7 @@ impl Bid {
             ticket,
             tickets: Tickets::new(quorum),
             // One that has not been heard may be free.
-            ends: vec![Some(now); quorum.voters()],
-            owed: vec![true; quorum.voters()],
+            known: vec![Known { ends: Some(now), owed: true }; quorum.voters()],
             started: now,
             due: until.limit.map_or(due, |limit| limit.min(due)),
             refresh: now + until.refresh,
@@ -95,18 +100,19 @@ impl Bid {
             self.tickets.heard(voter, ticket, !granted || self.ticket.is_some());
         }
         let is_doubtful = matches!(&verdict, Verdict::Unknown(why) if may_have_run(why));
-        self.owed[voter] = granted || is_doubtful && !crate::mutant!("undoes_known_grants");
-        self.ends[voter] = match verdict.obstacle() {
+        let owed = granted || is_doubtful && !crate::mutant!("undoes_known_grants");
+        let ends = match verdict.obstacle() {
             Some((_, ttl)) => ttl.map(|ttl| now + ttl + Self::EXPIRY),
             None if granted => Some(self.started),
             None => None,
         };
+        self.known[voter] = Known { ends, owed };
         self.votes.record(voter, verdict);
     }
 
     /// Whether a voter may have given a vote that was not given back.
     pub fn owes(&self, voter: usize) -> bool {
-        self.owed[voter]
+        self.known[voter].owed
     }
 
     /// The ticket of the place, once it is fixed.
@@ -148,7 +154,7 @@ impl Bid {
     pub fn next(&mut self, now: Moment, called: &[bool]) -> BidNext {
         if now >= self.due {
             for voter in self.votes.unheard() {
-                self.ends[voter] = None;
+                self.known[voter].ends = None;
             }
             self.votes.close(self.due.since(self.started));
         }
@@ -173,10 +179,10 @@ impl Bid {
     /// What is known to be granted, and what is unknown for good.
     fn take_owed(&mut self) -> Vec<usize> {
         let open = self.votes.unheard();
-        let owed = |voter: &usize| self.owed[*voter] && !open.contains(voter);
-        let owed: Vec<usize> = (0..self.owed.len()).filter(owed).collect();
+        let owed = |voter: &usize| self.known[*voter].owed && !open.contains(voter);
+        let owed: Vec<usize> = (0..self.known.len()).filter(owed).collect();
         for voter in &owed {
-            self.owed[*voter] = false;
+            self.known[*voter].owed = false;
         }
         owed
     }
@@ -216,7 +222,7 @@ impl Bid {
             self.first_call.get_or_insert(now);
         }
         let called = self.first_call.map(|call| call + Self::CALLS);
-        let free = self.quorum.lowest(|voter| self.ends[voter]);
+        let free = self.quorum.lowest(|voter| self.known[voter].ends);
         [called, free].into_iter().flatten().fold(self.refresh, Moment::min)
     }
 }

@@ -223,8 +223,9 @@ impl Lanes {
         let lane = self.lane(id);
         lane.under_way -= 1;
         let is_unused = lane.under_way == 0 && lane.waiting.is_empty();
-        if is_unused && !self.urgent.iter().any(|(urgent, _)| *urgent == id) {
-            // There are as many as slots in use.
+        // There are as many as slots in use: few are kept.
+        if is_unused && self.all.len() > FEW && !self.urgent.iter().any(|(urgent, _)| *urgent == id)
+        {
             if let Some(lane) = self.all.remove(&id) {
                 self.by_group.remove(&lane.group);
             }
@@ -250,28 +251,29 @@ impl Lanes {
     }
 
     fn take_from(&mut self, id: LaneId) -> Vec<Queued> {
-        let most = self.most;
-        let lane = self.lane(id);
+        let Self { most, all, latest, .. } = self;
+        let lane = all.get_mut(&id).expect("it stays while anything of it waits");
         let mut slots = 0;
         let fits = |(_, queued): &&(u64, Queued)| {
             slots += queued.call.requests[0].weight;
             slots <= Slots::AT_ONCE
         };
-        let count = lane.waiting.iter().take(most).take_while(fits).count();
-        let taken: Vec<_> = lane.waiting.drain(..count).collect();
+        let count = lane.waiting.iter().take(*most).take_while(fits).count();
+        let departs = |(number, queued): (u64, Queued)| {
+            let request = &queued.call.requests[0];
+            for told in [request.party, request.gives_back()] {
+                if latest.get(&told) == Some(&(id, number)) {
+                    latest.remove(&told);
+                }
+            }
+            queued
+        };
+        let taken = lane.waiting.drain(..count).map(departs).collect();
         if let Some(less) = less_room(lane.waiting.capacity(), lane.waiting.len()) {
             lane.waiting.shrink_to(less);
         }
-        for (number, queued) in &taken {
-            let request = &queued.call.requests[0];
-            for told in [request.party, request.gives_back()] {
-                if self.latest.get(&told) == Some(&(id, *number)) {
-                    self.latest.remove(&told);
-                }
-            }
-        }
-        shrink(&mut self.latest);
-        taken.into_iter().map(|(_, queued)| queued).collect()
+        shrink(latest);
+        taken
     }
 }
 

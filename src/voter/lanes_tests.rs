@@ -236,27 +236,38 @@ fn no_call_has_two_requests_of_one_hold() {
     assert_eq!(holds(lanes.take(at(1))), ["1"]);
 }
 
-#[test]
-fn nothing_is_remembered_of_what_has_come_to_something() {
+/// As many lanes have been used as are kept.
+fn used_lanes() -> Lanes {
     let mut lanes = Lanes::new(32);
-    for part in 0..100 {
-        lanes.push(acquire(&part.to_string()), part);
+    for part in 0..FEW {
+        lanes.push(acquire(&part.to_string()), part.try_into().unwrap());
         let departure = lanes.take(at(0)).unwrap();
         lanes.ended(departure.lane);
     }
-    assert!(lanes.by_group.is_empty() && lanes.latest.is_empty() && lanes.turns.is_empty());
-    assert!(lanes.all.is_empty());
+    lanes
+}
+
+#[test]
+fn little_is_remembered_of_what_has_come_to_something() {
+    let mut lanes = used_lanes();
+    for part in 0..100 {
+        lanes.push(acquire(&part.to_string()), 2_000 + part);
+        let departure = lanes.take(at(0)).unwrap();
+        lanes.ended(departure.lane);
+    }
+    assert!(lanes.latest.is_empty() && lanes.turns.is_empty());
+    assert_eq!([lanes.all.len(), lanes.by_group.len()], [FEW; 2]);
 }
 
 #[test]
 fn a_lane_of_which_something_is_about_to_leave_stays() {
-    let mut lanes = Lanes::new(32);
-    lanes.push(acquire("1"), 0);
+    let mut lanes = used_lanes();
+    lanes.push(acquire("1"), 2_000);
     let first = lanes.take(at(0)).unwrap().lane;
-    lanes.push(acquire("2"), 0);
-    lanes.push(release("2"), 0);
+    lanes.push(acquire("2"), 2_000);
+    lanes.push(release("2"), 2_000);
     lanes.ended(first);
-    lanes.push(acquire("3"), 7);
+    lanes.push(acquire("3"), 2_007);
     let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
     let holds: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
     assert_eq!(holds, ["2", "2", "3"]);
