@@ -107,9 +107,9 @@ impl Tour {
 
     async fn waiting(&self) -> Scene {
         title("Waiting, and being woken");
-        let (held, wanted) = (self.ben.mutex(LOCK).lock().await?, self.ada.mutex(LOCK));
+        let held = self.ben.mutex(LOCK).lock().await?;
         let asked_before = self.voters[0].runs("mutex/acquire");
-        let waiter = tokio::spawn(async move { wanted.lock().await });
+        let waiter = tokio::spawn(self.ada.mutex(LOCK).lock());
         let listens = |voter: &EmbeddedVoter| !voter.subscriptions().is_empty();
         eventually("Ada listens", async || self.voters.iter().all(listens)).await?;
         self.tell("Ben holds; Ada listens on every voter");

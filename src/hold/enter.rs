@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures::{TryFutureExt, future::OptionFuture};
+use futures::future::OptionFuture;
 use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, entry::REENTRY, held::Hold};
@@ -15,19 +15,19 @@ use crate::{
 
 /// What a caller asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish<'a> {
-    pub(crate) coordinator: &'a Arc<Coordinator>,
-    pub(crate) holds: &'a Arc<Holds>,
+pub(crate) struct Wish {
+    pub(crate) coordinator: Arc<Coordinator>,
+    pub(crate) holds: Arc<Holds>,
     pub(crate) record: Arc<dyn LockRecord>,
     /// Whether a watchdog renews the hold.
     pub(crate) renewed: bool,
     pub(crate) owner: Option<Owner>,
 }
 
-impl Wish<'_> {
+impl Wish {
     /// Enters the lock. `None`: it is another's, and the limit came.
-    pub(crate) fn enter(&self, limit: Limit) -> impl Future<Output = Result<Option<Entry>, Error>> {
-        self.enter_unless_refused(limit).map_ok(Result::ok)
+    pub(crate) async fn enter(&self, limit: Limit) -> Result<Option<Entry>, Error> {
+        self.enter_unless_refused(limit).await.map(Result::ok)
     }
 
     /// Enters the lock, or says in an error who has it when the limit comes.
@@ -43,7 +43,7 @@ impl Wish<'_> {
         &self,
         limit: Limit,
     ) -> Result<Result<Entry, Refusal>, Error> {
-        let mut seen = AcquireSpan::start(self.coordinator, &*self.record, limit);
+        let mut seen = AcquireSpan::start(&self.coordinator, &*self.record, limit);
         // Boxed: callers put several of these futures into their own.
         let sought = Box::pin(self.seek(&seen));
         let entered = self.coordinator.gate().within(sought).await;
@@ -102,7 +102,7 @@ impl Wish<'_> {
     }
 
     fn first(&self, won: Won) -> Entry {
-        Entry::first(self.coordinator, self.holds, won, self.owner, self.renewed)
+        Entry::first(&self.coordinator, &self.holds, won, self.owner, self.renewed)
     }
 
     /// When the line of this client has come to it: from a place in the lock's queue, if that is

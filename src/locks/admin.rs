@@ -94,9 +94,16 @@ impl Admin {
     /// # Cancel safety
     ///
     /// Dropping the future has no effect.
-    pub async fn look(&self, kind: LockKind, name: &str) -> Result<LockView, Error> {
-        let (asking, record) = self.lock(kind, name)?;
-        record.look(&asking).await
+    pub fn look(
+        &self,
+        kind: LockKind,
+        name: &str,
+    ) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
+        let lock = self.lock(kind, name);
+        async move {
+            let (asking, record) = lock?;
+            record.look(&asking).await
+        }
     }
 
     /// Looks for locks that somebody holds or waits for, on all voters. Every server is asked for
@@ -127,7 +134,15 @@ impl Admin {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn find(&self, names: &str, limit: usize) -> FoundLocks {
+    pub fn find(
+        &self,
+        names: &str,
+        limit: usize,
+    ) -> impl Future<Output = FoundLocks> + Send + use<> {
+        self.clone().found(names.into(), limit)
+    }
+
+    async fn found(self, names: Arc<str>, limit: usize) -> FoundLocks {
         let mut found = FoundLocks { locks: Vec::new(), is_complete: false, missing: Vec::new() };
         if self.dialect.is_some() {
             return found;
@@ -135,7 +150,7 @@ impl Admin {
         let coordinator = &self.parts.coordinator;
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
         let keys = coordinator.settings().keys.clone();
-        let search = KeySearch { keys, names: names.into(), limit };
+        let search = KeySearch { keys, names, limit };
         // All are asked before the first is waited for.
         let asked: Vec<_> = panel.voters.iter().map(|voter| voter.search(search.clone())).collect();
         let due = clock.now() + PATIENCE;
@@ -178,14 +193,22 @@ impl Admin {
     /// # Cancel safety
     ///
     /// Dropped half way, the hold may have ended or not; calling again finishes it.
-    pub async fn end(&self, kind: LockKind, name: &str, hold: &HoldId) -> Result<usize, Error> {
-        let (asking, record) = self.lock(kind, name)?;
-        let seen = LockView::new(name, kind, record.ask_all(&asking).await?);
-        let Some(held) = seen.all_holders().into_iter().find(|held| held.hold == *hold) else {
-            let kind = Kind::NotHolding { lock: name.into(), hold: hold.clone() };
-            return Err(Error::new(kind, seen.report()));
-        };
-        record.end(&asking, &held).await
+    pub fn end(
+        &self,
+        kind: LockKind,
+        name: &str,
+        hold: &HoldId,
+    ) -> impl Future<Output = Result<usize, Error>> + Send + use<> {
+        let (lock, hold) = (self.lock(kind, name), hold.clone());
+        async move {
+            let (asking, record) = lock?;
+            let seen = LockView::new(asking.name(), kind, record.ask_all(&asking).await?);
+            let Some(held) = seen.all_holders().into_iter().find(|held| held.hold == hold) else {
+                let kind = Kind::NotHolding { lock: asking.name().into(), hold };
+                return Err(Error::new(kind, seen.report()));
+            };
+            record.end(&asking, &held).await
+        }
     }
 
     /// Takes out everything that keeps a lock from being acquired: ends every hold as
@@ -220,14 +243,22 @@ impl Admin {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn clear(&self, kind: LockKind, name: &str) -> Result<bool, Error> {
-        let (asking, record) = self.lock(kind, name)?;
-        let answers = record.ask(&asking, &record.clear()).await?;
-        let cleared = answers.iter().any(|answer| answer.as_ref().is_ok_and(Answer::is_done));
-        // By name: a hold that comes from now on is none that was to be ended.
-        let holders = LockView::new(name, kind, record.ask_all(&asking).await?).all_holders();
-        try_join_all(holders.iter().map(|held| record.end(&asking, held))).await?;
-        Ok(cleared || !holders.is_empty())
+    pub fn clear(
+        &self,
+        kind: LockKind,
+        name: &str,
+    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        let lock = self.lock(kind, name);
+        async move {
+            let (asking, record) = lock?;
+            let answers = record.ask(&asking, &record.clear()).await?;
+            let cleared = answers.iter().any(|answer| answer.as_ref().is_ok_and(Answer::is_done));
+            // By name: a hold that comes from now on is none that was to be ended.
+            let views = record.ask_all(&asking).await?;
+            let holders = LockView::new(asking.name(), kind, views).all_holders();
+            try_join_all(holders.iter().map(|held| record.end(&asking, held))).await?;
+            Ok(cleared || !holders.is_empty())
+        }
     }
 
     fn lock(&self, kind: LockKind, name: &str) -> Result<(Asking, Record), Error> {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     acquire::{Coordinator, LockRecord},
-    hold::{Holds, Wish},
+    hold::{Entry, Holds, Wish},
     proto::{Error, Limit, LockName, Owner, Rules},
     settings::Settings,
 };
@@ -144,8 +144,9 @@ impl Asking {
     }
 
     /// The wish for the lock of this record.
-    pub(super) fn wish(&self, record: Arc<dyn LockRecord>) -> Wish<'_> {
+    pub(super) fn wish(&self, record: Arc<dyn LockRecord>) -> Wish {
         let LockParts { coordinator, holds, .. } = &*self.parts;
+        let (coordinator, holds) = (Arc::clone(coordinator), Arc::clone(holds));
         Wish { coordinator, holds, record, renewed: self.renewed, owner: self.owner }
     }
 
@@ -162,6 +163,31 @@ impl Asking {
             .field("renewed", &self.renewed);
         shown
     }
+}
+
+// What a call does when it is polled. It owns all that it needs: callers spawn it.
+
+/// Waits for a lock without a limit.
+pub(super) async fn wait<G>(wish: Result<Wish, Error>, guard: fn(Entry) -> G) -> Result<G, Error> {
+    wish?.enter(Limit::Never).await.map(without_limit).map(guard)
+}
+
+/// Enters a lock before the limit, if it can.
+pub(super) async fn enter<G>(
+    wish: Result<Wish, Error>,
+    limit: Limit,
+    guard: fn(Entry) -> G,
+) -> Result<Option<G>, Error> {
+    Ok(wish?.enter(limit).await?.map(guard))
+}
+
+/// Enters a lock before the limit, or says who has it.
+pub(super) async fn enter_or_busy<G>(
+    wish: Result<Wish, Error>,
+    limit: Limit,
+    guard: fn(Entry) -> G,
+) -> Result<G, Error> {
+    wish?.enter_or_busy(limit).await.map(guard)
 }
 
 /// Whoever has set no limit waits until the lock is its own.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures::{
-    Stream, StreamExt,
+    Stream, StreamExt, TryFutureExt,
     stream::{self, BoxStream},
 };
 
@@ -92,8 +92,11 @@ impl Election {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn campaign(&self, value: impl AsRef<[u8]>) -> Result<Leadership, Error> {
-        self.run_for(value.as_ref(), Limit::Never).await.map(without_limit)
+    pub fn campaign<V: AsRef<[u8]>>(
+        &self,
+        value: V,
+    ) -> impl Future<Output = Result<Leadership, Error>> + Send + use<V> {
+        self.run_for(&value, Limit::Never).map_ok(without_limit)
     }
 
     /// Leads if nobody leads and nobody waits to; `None` otherwise. It does not pass those who
@@ -107,8 +110,11 @@ impl Election {
     /// # Cancel safety
     ///
     /// As [`campaign`](Self::campaign).
-    pub async fn try_campaign(&self, value: impl AsRef<[u8]>) -> Result<Option<Leadership>, Error> {
-        self.run_for(value.as_ref(), self.0.once()).await
+    pub fn try_campaign<V: AsRef<[u8]>>(
+        &self,
+        value: V,
+    ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
+        self.run_for(&value, self.0.once())
     }
 
     /// As [`campaign`](Self::campaign), waiting no longer than `limit`; `None` if its turn had not
@@ -122,12 +128,12 @@ impl Election {
     /// # Cancel safety
     ///
     /// As [`campaign`](Self::campaign).
-    pub async fn campaign_within(
+    pub fn campaign_within<V: AsRef<[u8]>>(
         &self,
-        value: impl AsRef<[u8]>,
+        value: V,
         limit: Duration,
-    ) -> Result<Option<Leadership>, Error> {
-        self.run_for(value.as_ref(), self.0.within(limit)).await
+    ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
+        self.run_for(&value, self.0.within(limit))
     }
 
     /// As [`campaign_within`](Self::campaign_within), but that its turn has not come is an error.
@@ -141,23 +147,33 @@ impl Election {
     /// # Cancel safety
     ///
     /// As [`campaign`](Self::campaign).
-    pub async fn campaign_or_busy(
+    pub fn campaign_or_busy<V: AsRef<[u8]>>(
         &self,
-        value: impl AsRef<[u8]>,
+        value: V,
         limit: Duration,
-    ) -> Result<Leadership, Error> {
-        let (speech, wish) = self.candidacy(value.as_ref())?;
-        let entry = wish.enter_or_busy(self.0.within(limit)).await?;
-        Ok(Leadership::new(entry, speech))
+    ) -> impl Future<Output = Result<Leadership, Error>> + Send + use<V> {
+        let (candidacy, limit) = (self.candidacy(value.as_ref()), self.0.within(limit));
+        async move {
+            let (speech, wish) = candidacy?;
+            let entry = wish.enter_or_busy(limit).await?;
+            Ok(Leadership::new(entry, speech))
+        }
     }
 
-    async fn run_for(&self, value: &[u8], limit: Limit) -> Result<Option<Leadership>, Error> {
-        let (speech, wish) = self.candidacy(value)?;
-        let entered = wish.enter(limit).await?;
-        Ok(entered.map(|entry| Leadership::new(entry, speech)))
+    fn run_for<V: AsRef<[u8]>>(
+        &self,
+        value: &V,
+        limit: Limit,
+    ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
+        let candidacy = self.candidacy(value.as_ref());
+        async move {
+            let (speech, wish) = candidacy?;
+            let entered = wish.enter(limit).await?;
+            Ok(entered.map(|entry| Leadership::new(entry, speech)))
+        }
     }
 
-    fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, Wish<'_>), Error> {
+    fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, Wish), Error> {
         let speech = Speech::of(LeaderValue::new(value)?);
         let record = self.0.usable()?;
         let record = Arc::new(ElectionRecord::new(&record, &speech));
@@ -176,8 +192,9 @@ impl Election {
     /// # Cancel safety
     ///
     /// Dropping the future has no effect.
-    pub async fn leader(&self) -> Result<Option<Leader>, Error> {
-        self.0.asking.coordinator().ask_who_leads(&self.asked()?).await
+    pub fn leader(&self) -> impl Future<Output = Result<Option<Leader>, Error>> + Send + use<> {
+        let (asked, coordinator) = (self.asked(), Arc::clone(self.0.asking.coordinator()));
+        async move { coordinator.ask_who_leads(&asked?).await }
     }
 
     /// Follows who leads: a stream that begins with who leads now, and then tells each change.
@@ -225,8 +242,8 @@ impl Election {
     /// # Errors
     ///
     /// As [`Mutex::inspect`](crate::Mutex::inspect).
-    pub async fn inspect(&self) -> Result<LockView, Error> {
-        self.0.inspect().await
+    pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
+        self.0.clone().inspect()
     }
 }
 

@@ -3,15 +3,15 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    LockParts, LockView, MutexGuard,
-    asking::{Asking, Dialect, without_limit},
+    LockParts, LockView,
+    asking::{Asking, Dialect},
     mutex_record::{ExclusiveKind, MutexRecord},
     record::Record,
 };
 use crate::{
     acquire::LockRecord as _,
     hold::Wish,
-    proto::{Error, Limit, Owner, Token},
+    proto::{Error, Limit, Owner},
     scripts::Answer,
     voter::Outcome,
 };
@@ -49,30 +49,8 @@ impl Exclusive {
     }
 
     /// The wish for it.
-    pub(super) fn wish(&self) -> Result<Wish<'_>, Error> {
+    pub(super) fn wish(&self) -> Result<Wish, Error> {
         Ok(self.asking.wish(self.usable()?))
-    }
-
-    /// Enters it before the limit, if it can.
-    pub(super) async fn enter(&self, limit: Limit) -> Result<Option<MutexGuard>, Error> {
-        let wish = self.wish()?;
-        let entered = wish.enter(limit).await?;
-        Ok(entered.map(MutexGuard::new))
-    }
-
-    /// Enters it before the limit, or says who has it.
-    pub(super) async fn enter_or_busy(&self, limit: Limit) -> Result<MutexGuard, Error> {
-        self.wish()?.enter_or_busy(limit).await.map(MutexGuard::new)
-    }
-
-    /// Waits for it, works under it, and gives it back.
-    pub(super) async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
-        &self,
-        work: impl FnOnce(Token) -> W,
-    ) -> Result<T, E> {
-        let guard = MutexGuard::new(without_limit(self.wish()?.enter(Limit::Never).await?));
-        let done = guard.try_while_held(work(guard.token())).await;
-        after_work(done, guard.release().await)
     }
 
     /// The end of a time that begins now.
@@ -85,7 +63,7 @@ impl Exclusive {
         self.asking.once()
     }
 
-    pub(super) async fn inspect(&self) -> Result<LockView, Error> {
+    pub(super) async fn inspect(self) -> Result<LockView, Error> {
         let record = self.usable()?;
         let record = match self.kind {
             ExclusiveKind::Mutex | ExclusiveKind::FairMutex => Record::Mutex(record),
@@ -95,7 +73,7 @@ impl Exclusive {
     }
 
     /// Whether the votes of a majority are given; of one set of voters, where there are two.
-    pub(super) async fn is_locked(&self) -> Result<bool, Error> {
+    pub(super) async fn is_locked(self) -> Result<bool, Error> {
         let record = self.usable()?;
         let coordinator = self.asking.coordinator();
         let quorum = coordinator.panel().quorum;

@@ -4,11 +4,11 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView, MutexGuard,
-    asking::{Dialect, without_limit},
-    exclusive::Exclusive,
+    asking::{Dialect, enter, enter_or_busy, wait},
+    exclusive::{Exclusive, after_work},
     mutex_record::ExclusiveKind,
 };
-use crate::proto::{Error, Limit, Owner, Token};
+use crate::proto::{Error, Owner, Token};
 
 /// A [`Mutex`](crate::Mutex) that is given in the order of asking: first come, first served, over
 /// all voters and all clients.
@@ -93,8 +93,7 @@ impl FairMutex {
     /// let first = mutex.lock().await?;
     /// let mut workers = Vec::new();
     /// for waiting in 1..=2 {
-    ///     let theirs = mutex.clone();
-    ///     workers.push(tokio::spawn(async move { theirs.lock().await }));
+    ///     workers.push(tokio::spawn(mutex.lock()));
     ///     while mutex.inspect().await?.waiting.len() < waiting {
     ///         tokio::task::yield_now().await;
     ///     }
@@ -106,10 +105,8 @@ impl FairMutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn lock(&self) -> Result<MutexGuard, Error> {
-        let wish = self.0.wish()?;
-        let entered = wish.enter(Limit::Never).await?;
-        Ok(MutexGuard::new(without_limit(entered)))
+    pub fn lock(&self) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
+        wait(self.0.wish(), MutexGuard::new)
     }
 
     /// Locks, works and gives the lock back, as [`Mutex::run`](crate::Mutex::run) does; behind
@@ -123,11 +120,18 @@ impl FairMutex {
     ///
     /// Dropping the future drops the work, gives up the place in the queue, and releases the lock
     /// in the background.
-    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
-        &self,
-        work: impl FnOnce(Token) -> W,
-    ) -> Result<T, E> {
-        self.0.run(work).await
+    pub fn run<T, E, F, W>(&self, work: F) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
+    where
+        E: From<Error>,
+        F: FnOnce(Token) -> W,
+        W: Future<Output = Result<T, E>>,
+    {
+        let locked = self.lock();
+        async move {
+            let guard = locked.await?;
+            let done = guard.try_while_held(work(guard.token())).await;
+            after_work(done, guard.release().await)
+        }
     }
 
     /// Acquires the lock if no other hold has it and nobody waits for it; `None` otherwise. It does
@@ -140,8 +144,10 @@ impl FairMutex {
     /// # Cancel safety
     ///
     /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
-    pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
-        self.0.enter(self.0.once()).await
+    pub fn try_lock(
+        &self,
+    ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
+        enter(self.0.wish(), self.0.once(), MutexGuard::new)
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if its turn had not come by
@@ -154,8 +160,11 @@ impl FairMutex {
     /// # Cancel safety
     ///
     /// As [`lock`](Self::lock).
-    pub async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
-        self.0.enter(self.0.within(limit)).await
+    pub fn lock_within(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
+        enter(self.0.wish(), self.0.within(limit), MutexGuard::new)
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
@@ -170,8 +179,11 @@ impl FairMutex {
     /// # Cancel safety
     ///
     /// As [`lock`](Self::lock).
-    pub async fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
-        self.0.enter_or_busy(self.0.within(limit)).await
+    pub fn lock_or_busy(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
+        enter_or_busy(self.0.wish(), self.0.within(limit), MutexGuard::new)
     }
 
     /// Whether a majority of the voters has given its vote: to a holder, mostly. Returns as soon as
@@ -198,8 +210,8 @@ impl FairMutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn is_locked(&self) -> Result<bool, Error> {
-        self.0.is_locked().await
+    pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        self.0.clone().is_locked()
     }
 
     /// As [`Mutex::inspect`](crate::Mutex::inspect).
@@ -207,8 +219,8 @@ impl FairMutex {
     /// # Errors
     ///
     /// As [`Mutex::inspect`](crate::Mutex::inspect).
-    pub async fn inspect(&self) -> Result<LockView, Error> {
-        self.0.inspect().await
+    pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
+        self.0.clone().inspect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet, fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration,
 };
 
-use futures::future::join_all;
+use futures::{TryFutureExt, future::join_all};
 
 use super::{
     Access, FairMutex, LockParts, Mutex, RwLock,
@@ -53,7 +53,7 @@ impl RwLock {
 }
 
 impl Lockable {
-    fn wish(&self) -> Result<Wish<'_>, Error> {
+    fn wish(&self) -> Result<Wish, Error> {
         match &self.0 {
             LockSort::Exclusive(mutex) => mutex.wish(),
             LockSort::Rw(lock, access) => lock.wish(*access),
@@ -135,8 +135,8 @@ impl LockAll {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn lock(&self) -> Result<AllGuard, Error> {
-        self.acquire(Limit::Never).await.map(|entered| without_limit(entered.ok()))
+    pub fn lock(&self) -> impl Future<Output = Result<AllGuard, Error>> + Send + use<> {
+        self.clone().acquire(Limit::Never).map_ok(|entered| without_limit(entered.ok()))
     }
 
     /// Acquires all locks if all are free; `None` otherwise. Of tries at the same moment for the
@@ -151,9 +151,9 @@ impl LockAll {
     /// # Cancel safety
     ///
     /// As [`lock`](Self::lock).
-    pub async fn try_lock(&self) -> Result<Option<AllGuard>, Error> {
+    pub fn try_lock(&self) -> impl Future<Output = Result<Option<AllGuard>, Error>> + Send + use<> {
         let limit = Limit::Once(self.parts.coordinator.patience());
-        self.acquire(limit).await.map(Result::ok)
+        self.clone().acquire(limit).map_ok(Result::ok)
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if some of the locks were
@@ -168,8 +168,11 @@ impl LockAll {
     /// # Cancel safety
     ///
     /// As [`lock`](Self::lock).
-    pub async fn lock_within(&self, limit: Duration) -> Result<Option<AllGuard>, Error> {
-        self.acquire(self.within(limit)).await.map(Result::ok)
+    pub fn lock_within(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Option<AllGuard>, Error>> + Send + use<> {
+        self.clone().acquire(self.within(limit)).map_ok(Result::ok)
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error, which
@@ -183,12 +186,18 @@ impl LockAll {
     /// # Cancel safety
     ///
     /// As [`lock`](Self::lock).
-    pub async fn lock_or_busy(&self, limit: Duration) -> Result<AllGuard, Error> {
-        match self.acquire(self.within(limit)).await? {
-            Ok(guard) => Ok(guard),
-            Err((one, refusal)) => {
-                let wish = self.locks[one].wish()?;
-                Err(self.parts.coordinator.busy(&*wish.record, refusal))
+    pub fn lock_or_busy(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<AllGuard, Error>> + Send + use<> {
+        let (this, limit) = (self.clone(), self.within(limit));
+        async move {
+            match this.clone().acquire(limit).await? {
+                Ok(guard) => Ok(guard),
+                Err((one, refusal)) => {
+                    let wish = this.locks[one].wish()?;
+                    Err(wish.coordinator.busy(&*wish.record, refusal))
+                }
             }
         }
     }
@@ -220,14 +229,19 @@ impl LockAll {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
-        &self,
-        work: impl FnOnce(Vec<Option<Token>>) -> W,
-    ) -> Result<T, E> {
-        let guard = self.lock().await?;
-        let tokens = guard.tokens().map(|(_, token)| token).collect();
-        let done = guard.try_while_held(work(tokens)).await;
-        after_work(done, guard.release().await)
+    pub fn run<T, E, F, W>(&self, work: F) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
+    where
+        E: From<Error>,
+        F: FnOnce(Vec<Option<Token>>) -> W,
+        W: Future<Output = Result<T, E>>,
+    {
+        let locked = self.lock();
+        async move {
+            let guard = locked.await?;
+            let tokens = guard.tokens().map(|(_, token)| token).collect();
+            let done = guard.try_while_held(work(tokens)).await;
+            after_work(done, guard.release().await)
+        }
     }
 
     fn within(&self, limit: Duration) -> Limit {
@@ -235,7 +249,7 @@ impl LockAll {
     }
 
     /// The wish for each of them, if all can be used together.
-    fn wishes(&self) -> Result<Vec<Wish<'_>>, Error> {
+    fn wishes(&self) -> Result<Vec<Wish>, Error> {
         if self.locks.is_empty() {
             return Err(Error::invalid("there is no lock in the list of those to be locked"));
         }
@@ -245,7 +259,7 @@ impl LockAll {
             let name = wish.record.info().name.as_str();
             let is_twice = !seen.insert(lock.rank());
             let what = match () {
-                () if !Arc::ptr_eq(wish.holds, &self.parts.holds) => "is of another client",
+                () if !Arc::ptr_eq(&wish.holds, &self.parts.holds) => "is of another client",
                 () if is_twice => "is in the list twice",
                 () if wish.owner.is_some() => "has an owner, and cannot be one of several",
                 () => continue,
@@ -264,12 +278,7 @@ impl LockAll {
 
     /// Who tries, and got the first of the locks and not all, waits so long for each of the others:
     /// those who got these alone give them back now.
-    async fn outlast(
-        &self,
-        got: &mut Got,
-        wishes: &[Wish<'_>],
-        time: Duration,
-    ) -> Result<(), Error> {
+    async fn outlast(&self, got: &mut Got, wishes: &[Wish], time: Duration) -> Result<(), Error> {
         let order = self.in_order();
         if got.entries[order[0]].is_none() || got.silence.is_some() {
             return Ok(());
@@ -285,7 +294,7 @@ impl LockAll {
         Ok(())
     }
 
-    async fn acquire(&self, limit: Limit) -> Result<Result<AllGuard, Taken>, Error> {
+    async fn acquire(self, limit: Limit) -> Result<Result<AllGuard, Taken>, Error> {
         let wishes = self.wishes()?;
         let coordinator = &self.parts.coordinator;
         let mut several = Several::new(limit);
@@ -378,7 +387,7 @@ impl Got {
     }
 
     /// Waits for one; whether it has it then.
-    async fn wait_for(&mut self, one: usize, wish: &Wish<'_>, limit: Limit) -> Result<bool, Error> {
+    async fn wait_for(&mut self, one: usize, wish: &Wish, limit: Limit) -> Result<bool, Error> {
         self.silence = None;
         match wish.enter_unless_refused(limit).await {
             Err(error) if is_silence(&error) && limit != Limit::Never => self.silence = Some(error),
@@ -391,7 +400,7 @@ impl Got {
     async fn ask(
         &mut self,
         coordinator: &Coordinator,
-        wishes: &[Wish<'_>],
+        wishes: &[Wish],
         limit: Limit,
     ) -> Result<(), Error> {
         self.silence = None;

@@ -4,17 +4,20 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    asking::{Dialect, without_limit},
-    exclusive::Exclusive,
+    asking::{Dialect, enter, enter_or_busy, wait},
+    exclusive::{Exclusive, after_work},
     guard::{guard, token},
     mutex_record::ExclusiveKind,
 };
-use crate::proto::{Error, Limit, Owner, Token};
+use crate::proto::{Error, Owner, Token};
 
 /// A reentrant mutex held by a majority of the voters.
 ///
 /// Made by [`Quorate::mutex`](crate::Quorate::mutex); a cheap value that says which lock and how,
 /// and that sends nothing before [`lock`](Self::lock) and its like.
+///
+/// A call owns what it needs, so it can be spawned: `tokio::spawn(quorum.mutex("a").lock())`. It
+/// does nothing before it is awaited, but its limit counts from when it was made.
 ///
 /// Each outermost acquisition makes a *hold*. Without [`owner`](Self::owner) every acquisition is a
 /// hold of its own, so a second `lock()` waits for the first guard. Acquisitions by one owner are
@@ -91,10 +94,8 @@ impl Mutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn lock(&self) -> Result<MutexGuard, Error> {
-        let wish = self.0.wish()?;
-        let entered = wish.enter(Limit::Never).await?;
-        Ok(MutexGuard::new(without_limit(entered)))
+    pub fn lock(&self) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
+        wait(self.0.wish(), MutexGuard::new)
     }
 
     /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, drops the work the
@@ -131,11 +132,18 @@ impl Mutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
-        &self,
-        work: impl FnOnce(Token) -> W,
-    ) -> Result<T, E> {
-        self.0.run(work).await
+    pub fn run<T, E, F, W>(&self, work: F) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
+    where
+        E: From<Error>,
+        F: FnOnce(Token) -> W,
+        W: Future<Output = Result<T, E>>,
+    {
+        let locked = self.lock();
+        async move {
+            let guard = locked.await?;
+            let done = guard.try_while_held(work(guard.token())).await;
+            after_work(done, guard.release().await)
+        }
     }
 
     /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split the
@@ -167,8 +175,10 @@ impl Mutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
-        self.0.enter(self.0.once()).await
+    pub fn try_lock(
+        &self,
+    ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
+        enter(self.0.wish(), self.0.once(), MutexGuard::new)
     }
 
     /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still
@@ -187,8 +197,11 @@ impl Mutex {
     /// # Cancel safety
     ///
     /// As [`lock`](Self::lock).
-    pub async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
-        self.0.enter(self.0.within(limit)).await
+    pub fn lock_within(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
+        enter(self.0.wish(), self.0.within(limit), MutexGuard::new)
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
@@ -222,8 +235,11 @@ impl Mutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
-        self.0.enter_or_busy(self.0.within(limit)).await
+    pub fn lock_or_busy(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
+        enter_or_busy(self.0.wish(), self.0.within(limit), MutexGuard::new)
     }
 
     /// Whether a majority of the voters has given its vote: to a holder, mostly. Returns as soon as
@@ -250,8 +266,8 @@ impl Mutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn is_locked(&self) -> Result<bool, Error> {
-        self.0.is_locked().await
+    pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        self.0.clone().is_locked()
     }
 
     /// Asks every voter who holds the lock and who waits for it, as
@@ -277,8 +293,8 @@ impl Mutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn inspect(&self) -> Result<LockView, Error> {
-        self.0.inspect().await
+    pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
+        self.0.clone().inspect()
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Access, LockParts, LockView, Preference,
-    asking::{Asking, Dialect, without_limit},
+    asking::{Asking, Dialect, enter, enter_or_busy, wait},
     exclusive::after_work,
     guard::{guard, token},
     record::Record,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     hold::Wish,
-    proto::{Error, Limit, Owner, Token},
+    proto::{Error, Owner, Token},
 };
 
 /// A reentrant read/write lock held by majorities of the voters: one writes alone, or many read.
@@ -121,10 +121,8 @@ impl RwLock {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn read(&self) -> Result<ReadGuard, Error> {
-        let wish = self.wish(Access::Read)?;
-        let entered = wish.enter(Limit::Never).await?;
-        Ok(ReadGuard::new(without_limit(entered)))
+    pub fn read(&self) -> impl Future<Output = Result<ReadGuard, Error>> + Send + use<> {
+        wait(self.wish(Access::Read), ReadGuard::new)
     }
 
     /// Acquires the lock to read, if nobody writes and no writer comes before; `None` otherwise.
@@ -137,10 +135,10 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// As [`read`](Self::read).
-    pub async fn try_read(&self) -> Result<Option<ReadGuard>, Error> {
-        let wish = self.wish(Access::Read)?;
-        let entered = wish.enter(self.asking.once()).await?;
-        Ok(entered.map(ReadGuard::new))
+    pub fn try_read(
+        &self,
+    ) -> impl Future<Output = Result<Option<ReadGuard>, Error>> + Send + use<> {
+        enter(self.wish(Access::Read), self.asking.once(), ReadGuard::new)
     }
 
     /// As [`read`](Self::read), waiting no longer than `limit`; `None` if the lock was not acquired
@@ -154,11 +152,11 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// As [`read`](Self::read).
-    pub async fn read_within(&self, limit: Duration) -> Result<Option<ReadGuard>, Error> {
-        let limit = self.asking.within(limit);
-        let wish = self.wish(Access::Read)?;
-        let entered = wish.enter(limit).await?;
-        Ok(entered.map(ReadGuard::new))
+    pub fn read_within(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Option<ReadGuard>, Error>> + Send + use<> {
+        enter(self.wish(Access::Read), self.asking.within(limit), ReadGuard::new)
     }
 
     /// As [`read_within`](Self::read_within), but a lock that is still taken is an error. It says
@@ -173,9 +171,11 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// As [`read`](Self::read).
-    pub async fn read_or_busy(&self, limit: Duration) -> Result<ReadGuard, Error> {
-        let limit = self.asking.within(limit);
-        self.wish(Access::Read)?.enter_or_busy(limit).await.map(ReadGuard::new)
+    pub fn read_or_busy(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<ReadGuard, Error>> + Send + use<> {
+        enter_or_busy(self.wish(Access::Read), self.asking.within(limit), ReadGuard::new)
     }
 
     /// Acquires the lock to write, behind everybody who comes before and all who read.
@@ -204,10 +204,8 @@ impl RwLock {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn write(&self) -> Result<WriteGuard, Error> {
-        let wish = self.wish(Access::Write)?;
-        let entered = wish.enter(Limit::Never).await?;
-        Ok(WriteGuard::new(without_limit(entered)))
+    pub fn write(&self) -> impl Future<Output = Result<WriteGuard, Error>> + Send + use<> {
+        wait(self.wish(Access::Write), WriteGuard::new)
     }
 
     /// Acquires the lock to write, if nobody holds it and nobody comes before; `None` otherwise. Of
@@ -221,10 +219,10 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// As [`write`](Self::write).
-    pub async fn try_write(&self) -> Result<Option<WriteGuard>, Error> {
-        let wish = self.wish(Access::Write)?;
-        let entered = wish.enter(self.asking.once()).await?;
-        Ok(entered.map(WriteGuard::new))
+    pub fn try_write(
+        &self,
+    ) -> impl Future<Output = Result<Option<WriteGuard>, Error>> + Send + use<> {
+        enter(self.wish(Access::Write), self.asking.once(), WriteGuard::new)
     }
 
     /// As [`write`](Self::write), waiting no longer than `limit`; `None` if the lock was not
@@ -238,11 +236,11 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// As [`write`](Self::write).
-    pub async fn write_within(&self, limit: Duration) -> Result<Option<WriteGuard>, Error> {
-        let limit = self.asking.within(limit);
-        let wish = self.wish(Access::Write)?;
-        let entered = wish.enter(limit).await?;
-        Ok(entered.map(WriteGuard::new))
+    pub fn write_within(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Option<WriteGuard>, Error>> + Send + use<> {
+        enter(self.wish(Access::Write), self.asking.within(limit), WriteGuard::new)
     }
 
     /// As [`write_within`](Self::write_within), but a lock that is still taken is an error. It says
@@ -257,9 +255,11 @@ impl RwLock {
     /// # Cancel safety
     ///
     /// As [`write`](Self::write).
-    pub async fn write_or_busy(&self, limit: Duration) -> Result<WriteGuard, Error> {
-        let limit = self.asking.within(limit);
-        self.wish(Access::Write)?.enter_or_busy(limit).await.map(WriteGuard::new)
+    pub fn write_or_busy(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<WriteGuard, Error>> + Send + use<> {
+        enter_or_busy(self.wish(Access::Write), self.asking.within(limit), WriteGuard::new)
     }
 
     /// Asks every voter who reads, who writes, and who waits, as
@@ -286,12 +286,13 @@ impl RwLock {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn inspect(&self) -> Result<LockView, Error> {
-        Record::RwLock(self.checked(Access::Read)?).look(&self.asking).await
+    pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
+        let (record, asking) = (self.checked(Access::Read), self.asking.clone());
+        async move { Record::RwLock(record?).look(&asking).await }
     }
 
     /// The wish for it.
-    pub(super) fn wish(&self, access: Access) -> Result<Wish<'_>, Error> {
+    pub(super) fn wish(&self, access: Access) -> Result<Wish, Error> {
         Ok(self.asking.wish(self.checked(access)?))
     }
 
@@ -342,13 +343,21 @@ impl RwLock {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run_read<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+    pub fn run_read<T, E, F, W>(
         &self,
-        work: impl FnOnce() -> W,
-    ) -> Result<T, E> {
-        let guard = self.read().await?;
-        let done = guard.try_while_held(work()).await;
-        after_work(done, guard.release().await)
+        work: F,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
+    where
+        E: From<Error>,
+        F: FnOnce() -> W,
+        W: Future<Output = Result<T, E>>,
+    {
+        let locked = self.read();
+        async move {
+            let guard = locked.await?;
+            let done = guard.try_while_held(work()).await;
+            after_work(done, guard.release().await)
+        }
     }
 
     /// Writes, works and gives the write back, as [`Mutex::run`](crate::Mutex::run) does: waits as
@@ -379,13 +388,21 @@ impl RwLock {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run_write<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+    pub fn run_write<T, E, F, W>(
         &self,
-        work: impl FnOnce(Token) -> W,
-    ) -> Result<T, E> {
-        let guard = self.write().await?;
-        let done = guard.try_while_held(work(guard.token())).await;
-        after_work(done, guard.release().await)
+        work: F,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
+    where
+        E: From<Error>,
+        F: FnOnce(Token) -> W,
+        W: Future<Output = Result<T, E>>,
+    {
+        let locked = self.write();
+        async move {
+            let guard = locked.await?;
+            let done = guard.try_while_held(work(guard.token())).await;
+            after_work(done, guard.release().await)
+        }
     }
 }
 

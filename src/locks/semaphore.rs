@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    asking::{Asking, without_limit},
+    asking::{Asking, enter, enter_or_busy, wait},
     exclusive::after_work,
     guard::guard,
     record::Record,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     hold::Wish,
-    proto::{Error, Limit, Owner, Slots},
+    proto::{Error, Owner, Slots},
 };
 
 /// A semaphore held by majorities of the voters: of its permits each is one holder's at a time.
@@ -111,8 +111,8 @@ impl Semaphore {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn acquire(&self) -> Result<PermitGuard, Error> {
-        self.acquire_many(1).await
+    pub fn acquire(&self) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
+        self.acquire_many(1)
     }
 
     /// Acquires a permit, works and gives it back, as [`Mutex::run`](crate::Mutex::run) does:
@@ -144,13 +144,18 @@ impl Semaphore {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
-        &self,
-        work: impl FnOnce(u32) -> W,
-    ) -> Result<T, E> {
-        let guard = self.acquire().await?;
-        let done = guard.try_while_held(work(guard.slot())).await;
-        after_work(done, guard.release().await)
+    pub fn run<T, E, F, W>(&self, work: F) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
+    where
+        E: From<Error>,
+        F: FnOnce(u32) -> W,
+        W: Future<Output = Result<T, E>>,
+    {
+        let acquired = self.acquire();
+        async move {
+            let guard = acquired.await?;
+            let done = guard.try_while_held(work(guard.slot())).await;
+            after_work(done, guard.release().await)
+        }
     }
 
     /// Acquires a permit if one is free and nobody waits; `None` otherwise. It stands in no queue.
@@ -165,8 +170,10 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn try_acquire(&self) -> Result<Option<PermitGuard>, Error> {
-        self.try_acquire_many(1).await
+    pub fn try_acquire(
+        &self,
+    ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
+        self.try_acquire_many(1)
     }
 
     /// As [`acquire`](Self::acquire), waiting no longer than `limit`; `None` if its turn had not
@@ -180,8 +187,11 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_within(&self, limit: Duration) -> Result<Option<PermitGuard>, Error> {
-        self.acquire_many_within(1, limit).await
+    pub fn acquire_within(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
+        self.acquire_many_within(1, limit)
     }
 
     /// As [`acquire_within`](Self::acquire_within), but that no permit has come is an error. It
@@ -196,8 +206,11 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_or_busy(&self, limit: Duration) -> Result<PermitGuard, Error> {
-        self.acquire_many_or_busy(1, limit).await
+    pub fn acquire_or_busy(
+        &self,
+        limit: Duration,
+    ) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
+        self.acquire_many_or_busy(1, limit)
     }
 
     /// Acquires so many permits, 256 at most, all for one guard or none. Whoever wants several
@@ -229,10 +242,11 @@ impl Semaphore {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn acquire_many(&self, wanted: u32) -> Result<PermitGuard, Error> {
-        let wish = self.wish(wanted)?;
-        let entered = wish.enter(Limit::Never).await?;
-        Ok(PermitGuard::new(without_limit(entered)))
+    pub fn acquire_many(
+        &self,
+        wanted: u32,
+    ) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
+        wait(self.wish(wanted), PermitGuard::new)
     }
 
     /// [`try_acquire`](Self::try_acquire) for so many permits, all or none.
@@ -244,10 +258,11 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn try_acquire_many(&self, wanted: u32) -> Result<Option<PermitGuard>, Error> {
-        let wish = self.wish(wanted)?;
-        let entered = wish.enter(self.asking.once()).await?;
-        Ok(entered.map(PermitGuard::new))
+    pub fn try_acquire_many(
+        &self,
+        wanted: u32,
+    ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
+        enter(self.wish(wanted), self.asking.once(), PermitGuard::new)
     }
 
     /// [`acquire_within`](Self::acquire_within) for so many permits, all or none.
@@ -259,15 +274,12 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_many_within(
+    pub fn acquire_many_within(
         &self,
         wanted: u32,
         limit: Duration,
-    ) -> Result<Option<PermitGuard>, Error> {
-        let limit = self.asking.within(limit);
-        let wish = self.wish(wanted)?;
-        let entered = wish.enter(limit).await?;
-        Ok(entered.map(PermitGuard::new))
+    ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
+        enter(self.wish(wanted), self.asking.within(limit), PermitGuard::new)
     }
 
     /// [`acquire_or_busy`](Self::acquire_or_busy) for so many permits, all or none.
@@ -279,13 +291,12 @@ impl Semaphore {
     /// # Cancel safety
     ///
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_many_or_busy(
+    pub fn acquire_many_or_busy(
         &self,
         wanted: u32,
         limit: Duration,
-    ) -> Result<PermitGuard, Error> {
-        let limit = self.asking.within(limit);
-        self.wish(wanted)?.enter_or_busy(limit).await.map(PermitGuard::new)
+    ) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
+        enter_or_busy(self.wish(wanted), self.asking.within(limit), PermitGuard::new)
     }
 
     /// Asks every voter who has which permits, and who waits, as
@@ -310,13 +321,16 @@ impl Semaphore {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn inspect(&self) -> Result<LockView, Error> {
-        let seen = Record::Semaphore(self.record.clone()?).look(&self.asking).await?;
-        let permits = seen.permits.map_or(self.permits, |fewest| fewest.min(self.permits));
-        Ok(LockView { permits: Some(permits), ..seen })
+    pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
+        let Self { asking, permits, record } = self.clone();
+        async move {
+            let seen = Record::Semaphore(record?).look(&asking).await?;
+            let permits = seen.permits.map_or(permits, |fewest| fewest.min(permits));
+            Ok(LockView { permits: Some(permits), ..seen })
+        }
     }
 
-    fn wish(&self, wanted: u32) -> Result<Wish<'_>, Error> {
+    fn wish(&self, wanted: u32) -> Result<Wish, Error> {
         let record = match wanted {
             1 => self.record.clone()?,
             _ => record(&self.asking, self.permits, wanted)?,

@@ -9,6 +9,7 @@ mod fair;
 mod found;
 mod joint;
 mod mutex;
+mod owned;
 mod redisson;
 mod rw;
 mod semaphore;
