@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     Access, Preference,
+    exclusive::after_work,
     mutex_record::{ExclusiveKind, MutexForms, MutexRecord, MutexTerms},
     rw_record::{RwAsked, RwForms, RwRecord, RwTerms},
     semaphore_record::{SemaphoreForms, SemaphoreTerms},
@@ -11,7 +12,7 @@ use super::{
 use crate::{
     acquire::{Coordinator, LockRecord},
     hold::{Entry, Holds, Wish},
-    proto::{Error, Limit, LockName, Owner, Rules},
+    proto::{Error, Limit, LockName, Owner, Rules, Token},
     settings::Settings,
 };
 
@@ -188,6 +189,20 @@ pub(super) async fn enter_or_busy<G>(
     guard: fn(Entry) -> G,
 ) -> Result<G, Error> {
     wish?.enter_or_busy(limit).await.map(guard)
+}
+
+/// Waits for a lock, works under it, and gives it back.
+pub(super) async fn work_under<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
+    wish: Result<Wish, Error>,
+    work: impl FnOnce(&Entry) -> W,
+) -> Result<T, E> {
+    let entry = wait(wish, |entry| entry).await?;
+    let done = entry.while_held(work(&entry)).await.unwrap_or_else(|lost| Err(lost.into()));
+    after_work(done, entry.release().await)
+}
+
+pub(super) fn given_token(entry: &Entry) -> Token {
+    entry.token().expect("only reads have none")
 }
 
 /// Whoever has set no limit waits until the lock is its own.

@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView, MutexGuard,
-    asking::{Dialect, enter, enter_or_busy, wait},
-    exclusive::{Exclusive, after_work},
+    asking::{Dialect, enter, enter_or_busy, given_token, wait, work_under},
+    exclusive::Exclusive,
     mutex_record::ExclusiveKind,
 };
 use crate::proto::{Error, Owner, Token};
@@ -120,18 +120,11 @@ impl FairMutex {
     ///
     /// Dropping the future drops the work, gives up the place in the queue, and releases the lock
     /// in the background.
-    pub fn run<T, E, F, W>(&self, work: F) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
-    where
-        E: From<Error>,
-        F: FnOnce(Token) -> W,
-        W: Future<Output = Result<T, E>>,
-    {
-        let locked = self.lock();
-        async move {
-            let guard = locked.await?;
-            let done = guard.try_while_held(work(guard.token())).await;
-            after_work(done, guard.release().await)
-        }
+    pub fn run<T, E: From<Error>, F: FnOnce(Token) -> W, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
+        work_under(self.0.wish(), |entry| work(given_token(entry)))
     }
 
     /// Acquires the lock if no other hold has it and nobody waits for it; `None` otherwise. It does

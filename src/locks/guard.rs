@@ -314,7 +314,7 @@ macro_rules! token {
             /// # }
             /// ```
             pub fn token(&self) -> $crate::proto::Token {
-                self.0.token().expect("only reads have none")
+                $crate::locks::asking::given_token(&self.0)
             }
         }
     };

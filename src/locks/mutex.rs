@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    asking::{Dialect, enter, enter_or_busy, wait},
-    exclusive::{Exclusive, after_work},
+    asking::{Dialect, enter, enter_or_busy, given_token, wait, work_under},
+    exclusive::Exclusive,
     guard::{guard, token},
     mutex_record::ExclusiveKind,
 };
@@ -132,18 +132,11 @@ impl Mutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn run<T, E, F, W>(&self, work: F) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
-    where
-        E: From<Error>,
-        F: FnOnce(Token) -> W,
-        W: Future<Output = Result<T, E>>,
-    {
-        let locked = self.lock();
-        async move {
-            let guard = locked.await?;
-            let done = guard.try_while_held(work(guard.token())).await;
-            after_work(done, guard.release().await)
-        }
+    pub fn run<T, E: From<Error>, F: FnOnce(Token) -> W, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
+        work_under(self.0.wish(), |entry| work(given_token(entry)))
     }
 
     /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split the

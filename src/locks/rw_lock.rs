@@ -8,8 +8,7 @@ use std::{
 
 use super::{
     Access, LockParts, LockView, Preference,
-    asking::{Asking, Dialect, enter, enter_or_busy, wait},
-    exclusive::after_work,
+    asking::{Asking, Dialect, enter, enter_or_busy, given_token, wait, work_under},
     guard::{guard, token},
     record::Record,
     rw_record::RwAsked,
@@ -343,21 +342,11 @@ impl RwLock {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn run_read<T, E, F, W>(
+    pub fn run_read<T, E: From<Error>, F: FnOnce() -> W, W: Future<Output = Result<T, E>>>(
         &self,
         work: F,
-    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
-    where
-        E: From<Error>,
-        F: FnOnce() -> W,
-        W: Future<Output = Result<T, E>>,
-    {
-        let locked = self.read();
-        async move {
-            let guard = locked.await?;
-            let done = guard.try_while_held(work()).await;
-            after_work(done, guard.release().await)
-        }
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
+        work_under(self.wish(Access::Read), |_| work())
     }
 
     /// Writes, works and gives the write back, as [`Mutex::run`](crate::Mutex::run) does: waits as
@@ -388,21 +377,11 @@ impl RwLock {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn run_write<T, E, F, W>(
+    pub fn run_write<T, E: From<Error>, F: FnOnce(Token) -> W, W: Future<Output = Result<T, E>>>(
         &self,
         work: F,
-    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
-    where
-        E: From<Error>,
-        F: FnOnce(Token) -> W,
-        W: Future<Output = Result<T, E>>,
-    {
-        let locked = self.write();
-        async move {
-            let guard = locked.await?;
-            let done = guard.try_while_held(work(guard.token())).await;
-            after_work(done, guard.release().await)
-        }
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
+        work_under(self.wish(Access::Write), |entry| work(given_token(entry)))
     }
 }
 

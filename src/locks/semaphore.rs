@@ -4,14 +4,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    asking::{Asking, enter, enter_or_busy, wait},
-    exclusive::after_work,
+    asking::{Asking, enter, enter_or_busy, wait, work_under},
     guard::guard,
     record::Record,
     semaphore_record::{PermitsWanted, SemaphoreRecord, SemaphoreTerms},
 };
 use crate::{
-    hold::Wish,
+    hold::{Entry, Wish},
     proto::{Error, Owner, Slots},
 };
 
@@ -144,18 +143,11 @@ impl Semaphore {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn run<T, E, F, W>(&self, work: F) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
-    where
-        E: From<Error>,
-        F: FnOnce(u32) -> W,
-        W: Future<Output = Result<T, E>>,
-    {
-        let acquired = self.acquire();
-        async move {
-            let guard = acquired.await?;
-            let done = guard.try_while_held(work(guard.slot())).await;
-            after_work(done, guard.release().await)
-        }
+    pub fn run<T, E: From<Error>, F: FnOnce(u32) -> W, W: Future<Output = Result<T, E>>>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
+        work_under(self.wish(1), |entry| work(u32::from(given_slots(entry).list()[0])))
     }
 
     /// Acquires a permit if one is free and nobody waits; `None` otherwise. It stands in no queue.
@@ -392,14 +384,14 @@ guard! {
     PermitGuard, "semaphore(\"exports\", 3).acquire()"
 }
 
-impl PermitGuard {
-    fn given(&self) -> &Slots {
-        self.0.slots().expect("whoever has permits has slots")
-    }
+fn given_slots(entry: &Entry) -> &Slots {
+    entry.slots().expect("whoever has permits has slots")
+}
 
+impl PermitGuard {
     /// How many permits it has.
     pub fn permits(&self) -> u32 {
-        u32::try_from(self.given().list().len()).unwrap_or(u32::MAX)
+        u32::try_from(given_slots(&self.0).list().len()).unwrap_or(u32::MAX)
     }
 
     /// The number of its permit, or of its first: from 0 to one less than the semaphore has
@@ -420,11 +412,11 @@ impl PermitGuard {
     /// # }
     /// ```
     pub fn slot(&self) -> u32 {
-        u32::from(self.given().list()[0])
+        u32::from(given_slots(&self.0).list()[0])
     }
 
     /// The numbers of all its permits, in no particular order.
     pub fn slots(&self) -> Vec<u32> {
-        self.given().list().iter().copied().map(u32::from).collect()
+        given_slots(&self.0).list().iter().copied().map(u32::from).collect()
     }
 }
