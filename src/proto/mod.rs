@@ -47,7 +47,7 @@ mod wait;
 mod watch;
 
 #[cfg(quorate_mutants)]
-pub use crate::mutant::wake;
+pub use crate::mutant::{rewrite, wake};
 pub use attempt::{Attempt, Next, Rules};
 pub use backoff::Backoff;
 pub use bid::{Bid, BidNext, Until};

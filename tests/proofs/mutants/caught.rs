@@ -65,7 +65,7 @@ fn found_by<'a>(mutant: &'a Mutant, catch: &'a Catch) -> Vec<&'a Law> {
 }
 
 fn complaint(mutant: &Mutant, catch: &Catch, schedules: u64) -> Option<String> {
-    let Mutant { name, breaks, from } = mutant;
+    let Mutant { name, breaks, from, .. } = mutant;
     if !found_by(mutant, catch).is_empty() {
         return None;
     }

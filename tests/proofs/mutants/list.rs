@@ -13,11 +13,31 @@ pub(crate) struct Mutant {
     pub(crate) breaks: &'static [Law],
     /// The seed at which the hunt begins.
     pub(crate) from: u64,
+    /// A bug of a script: embedded voters run the script with another text in it.
+    pub(crate) in_script: Option<ScriptMutant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScriptMutant {
+    /// As in the catalog.
+    pub(crate) script: &'static str,
+    /// Stands in the script exactly once.
+    pub(crate) find: &'static str,
+    pub(crate) replace: &'static str,
 }
 
 impl Mutant {
     const fn new(name: &'static str, breaks: &'static [Law]) -> Self {
-        Self { name, breaks, from: 0 }
+        Self { name, breaks, from: 0, in_script: None }
+    }
+
+    const fn in_script(
+        self,
+        script: &'static str,
+        find: &'static str,
+        replace: &'static str,
+    ) -> Self {
+        Self { in_script: Some(ScriptMutant { script, find, replace }), ..self }
     }
 
     /// Starts the hunt at this seed. An earlier one breaks another law first, or no law: leaving
@@ -71,7 +91,11 @@ pub(crate) const ALL: &[Mutant] = &[
     // Nobody notices that a voter came back with its clock set.
     Mutant::new("clock_is_met_anew", &[Exclusion]),
     // A voter that forgot a vote does not give it again.
-    Mutant::new("renew_never_grants_again", &[MinorityChangesNothing]),
+    Mutant::new("renew_never_grants_again", &[MinorityChangesNothing]).in_script(
+        "mutex/renew",
+        "  if not by then\n",
+        "  if not by then return 2, 0, '' end\n  if not by then\n",
+    ),
     // A voter that may have forgotten counts again after half of the longest lease.
     Mutant::new("quarantine_of_half_the_length", &[Exclusion, TrustEndsEarly]),
     // A grant in quarantine proves that the hold had the vote before the voter forgot.
@@ -91,7 +115,11 @@ pub(crate) const ALL: &[Mutant] = &[
     // A guard that is dropped is not released.
     Mutant::new("dropped_guard_stays", &[NothingLeaks]),
     // A vote is given for ever.
-    Mutant::new("claim_without_expiry", &[NothingLeaks]),
+    Mutant::new("claim_without_expiry", &[NothingLeaks]).in_script(
+        "mutex/acquire",
+        "hold, '1')\n  expire(lock, lease_ms)\n",
+        "hold, '1')\n",
+    ),
     // Keeping a hold
 
     // No hold is renewed.
@@ -107,25 +135,54 @@ pub(crate) const ALL: &[Mutant] = &[
     // Whoever leaves an inner entry gives all votes back.
     Mutant::new("inner_release_gives_back", &[TrustEndsEarly, RenewalNeverHarms]),
     // The count is added to what stands on the voter.
-    Mutant::new("claim_adds_up", &[Once]),
+    Mutant::new("claim_adds_up", &[Once]).in_script(
+        "mutex/acquire",
+        "      keep(lock, lease_ms)\n",
+        "      keep(lock, lease_ms)\n      redis.call('HSET', lock, hold, 2)\n",
+    ),
     // A brief renewal is granted without a look for the vote.
-    Mutant::new("known_vote_is_not_looked_for", &[TrustEndsEarly, Exclusion, WhatIsTold]),
+    Mutant::new("known_vote_is_not_looked_for", &[TrustEndsEarly, Exclusion, WhatIsTold])
+        .in_script(
+            "mutex/renew",
+            "known == '1' and redis.call('HGET', lock, hold) == count",
+            "known == '1'",
+        ),
     // A renewal that finds its vote gone is given it again before its client has heard of that.
-    Mutant::new("vote_is_given_anew_unasked", &[WhatIsTold]),
+    Mutant::new("vote_is_given_anew_unasked", &[WhatIsTold]).in_script(
+        "mutex/renew",
+        "    if anew == '' then\n",
+        "    if false then\n",
+    ),
     // A voter that is full does not renew what it has.
-    Mutant::new("renewal_needs_room", &[RenewalNeverHarms]),
+    Mutant::new("renewal_needs_room", &[RenewalNeverHarms]).in_script(
+        "mutex/renew",
+        "  keep(lock, lease_ms)\n  raise(",
+        "  redis.call('HSET', lock, hold, count)\n  keep(lock, lease_ms)\n  raise(",
+    ),
     // Tokens
 
     // The highest number of a majority is the token, and nobody is told.
     Mutant::new("token_is_not_stored", &[TokensGrow]).from(16),
     // A request that runs twice gets another number the second time.
-    Mutant::new("token_counts_twice", &[Once]),
+    Mutant::new("token_counts_twice", &[Once]).in_script(
+        "mutex/acquire",
+        "local latest = floor ~= '' and redis.call('GET', fence)",
+        "local latest = false",
+    ),
     // A free mutex gives the number that was asked for, though it gave a higher one before.
-    Mutant::new("token_is_the_floor", &[TokensGrow]),
+    Mutant::new("token_is_the_floor", &[TokensGrow]).in_script(
+        "mutex/acquire",
+        "if latest and (#latest > #floor",
+        "if false and latest and (#latest > #floor",
+    ),
     // Waiting
 
     // A release calls nobody in the queue.
-    Mutant::new("release_calls_nobody", &[FewestTrips]),
+    Mutant::new("release_calls_nobody", &[FewestTrips]).in_script(
+        "mutex/release",
+        "tell(channel, waiting and call_first(",
+        "tell(channel, false and call_first(",
+    ),
     // A sleep that has ended is waited for once more where a second round is due then.
     Mutant::new("ended_sleep_is_awaited", &[NoPanic]),
     // Whoever waits gives up at the first round without a quorum.
@@ -137,25 +194,57 @@ pub(crate) const ALL: &[Mutant] = &[
     // Every voter has an order of arrival of its own.
     Mutant::new("ticket_is_never_fixed", &[AnswersInTime, NothingLeaks, FewestTrips]),
     // A place that a voter forgot comes back as the last, and takes that to the others.
-    Mutant::new("ticket_is_raised", &[FairOrder]),
+    Mutant::new("ticket_is_raised", &[FairOrder]).in_script(
+        "mutex/acquire",
+        "  ticket = tonumber(ticket) or",
+        "  ticket = redis.call('ZSCORE', queue, place) and tonumber(ticket) or",
+    ),
     // A place takes the highest ticket that any voter told it.
     Mutant::new("highest_ticket_is_fixed", &[FairOrder]),
     // A bid that is lost gives its place up with its votes.
     Mutant::new("undo_leaves_the_queue", &[FairOrder]),
     // Whoever does not ask in order is given a free vote before those who do.
-    Mutant::new("mutex_passes_the_queue", &[FairOrder]),
+    Mutant::new("mutex_passes_the_queue", &[FairOrder]).in_script(
+        "mutex/acquire",
+        "    if head then\n",
+        "    if false then\n",
+    ),
     // A free mutex is given at once, though others wait for it in order.
-    Mutant::new("free_lock_passes_the_queue", &[FairOrder]),
+    Mutant::new("free_lock_passes_the_queue", &[FairOrder]).in_script(
+        "mutex/acquire",
+        "redis.call('EXISTS', lock, queue) > 0 then\n    return nil",
+        "redis.call('EXISTS', lock) > 0 then\n    return nil",
+    ),
     // The release of a mutex takes no place out of the queue, and calls nobody there.
-    Mutant::new("release_looks_at_no_queue", &[FairOrder, FewestTrips]),
+    Mutant::new("release_looks_at_no_queue", &[FairOrder, FewestTrips]).in_script(
+        "mutex/release",
+        "if had and redis.call('ZCARD', queue) == 0 then",
+        "if had then",
+    ),
     // A voter takes a place out of the queue when it gives its vote.
-    Mutant::new("place_ends_with_the_grant", &[FairOrder]),
+    Mutant::new("place_ends_with_the_grant", &[FairOrder]).in_script(
+        "mutex/acquire",
+        "  return 1, now_ms(), '', token, ticket or",
+        "  leave(place, queue, alive)\n  return 1, now_ms(), '', token, ticket or",
+    ),
     // A first bid that runs twice is entered although it has the vote.
-    Mutant::new("holder_is_entered", &[Once]),
+    Mutant::new("holder_is_entered", &[Once]).in_script(
+        "mutex/acquire",
+        "if ticket or by ~= hold and (by or was_first) then",
+        "if ticket or by or was_first then",
+    ),
     // A fair waiter whose client does not hear its call loses its place.
-    Mutant::new("unheard_fair_waiter_is_passed", &[FairOrder]),
+    Mutant::new("unheard_fair_waiter_is_passed", &[FairOrder]).in_script(
+        "mutex/release",
+        "if not (alive and string.find(head, ':~', 1, true)) then",
+        "if not alive then",
+    ),
     // A release calls the last who waits.
-    Mutant::new("last_is_called", &[FewestTrips, FairOrder]),
+    Mutant::new("last_is_called", &[FewestTrips, FairOrder]).in_script(
+        "mutex/release",
+        "  local head = first(queue)\n",
+        "  local head = redis.call('ZRANGE', queue, -1, -1)[1]\n",
+    ),
     // Elections
 
     // A leader is told that its new value is stored when it was only sent.
@@ -171,38 +260,88 @@ pub(crate) const ALL: &[Mutant] = &[
     // Readers and writers
 
     // A read is given although another writes.
-    Mutant::new("reader_looks_at_no_writer", &[Exclusion, WhatIsTold, FairOrder]),
+    Mutant::new("reader_looks_at_no_writer", &[Exclusion, WhatIsTold, FairOrder]).in_script(
+        "rw/acquire",
+        "if by and by ~= hold and by ~= write_of(hold) then",
+        "if by and by ~= hold and mode == 'write' then",
+    ),
     // Who gives a reader its lease gives it to all readers.
-    Mutant::new("one_end_for_all_readers", &[ReadersApart]),
+    Mutant::new("one_end_for_all_readers", &[ReadersApart]).in_script(
+        "rw/acquire",
+        "  redis.call('ZADD', readers, ends, hold)\n  if",
+        "  for _, one in ipairs({ hold, unpack(redis.call('ZRANGE', readers, 0, -1)) }) \
+                  do redis.call('ZADD', readers, ends, one) end\n  if",
+    ),
     // A writer that has released still counts as one that waits.
-    Mutant::new("mark_of_a_writer_stays", &[NothingLeaks]),
+    Mutant::new("mark_of_a_writer_stays", &[NothingLeaks]).in_script(
+        "rw/release",
+        "leave(place, queue, alive, writers)\n    call_next",
+        "leave(place, queue, alive)\n    call_next",
+    ),
     // A reader that is to wait its turn stands before all writers.
     Mutant::new("reader_comes_first", &[FairOrder]),
     // Where the last reader leaves, the first writer is not called.
-    Mutant::new("last_reader_calls_nobody", &[FewestTrips, AnswersInTime]),
+    Mutant::new("last_reader_calls_nobody", &[FewestTrips, AnswersInTime]).in_script(
+        "rw/release",
+        "if next_writer ~= place and redis.call('EXISTS', readers) == 0 then",
+        "if next_writer ~= place and gone == 'write' then",
+    ),
     // Permits
 
     // A majority that gave a hold any slots is enough: permits are counted.
     Mutant::new("any_slot_is_a_vote", &[TrustEndsEarly, Exclusion]),
     // A voter gives a slot that another hold has.
-    Mutant::new("slot_is_given_twice", &[Exclusion, TrustEndsEarly]),
+    Mutant::new("slot_is_given_twice", &[Exclusion, TrustEndsEarly]).in_script(
+        "semaphore/acquire",
+        "return to - from + 1 - redis.call('ZCOUNT', slots, from, to)",
+        "return to - from + 1",
+    ),
     // Whoever wants few permits passes one who waits for many.
-    Mutant::new("waiter_for_permits_is_passed", &[FairOrder]),
+    Mutant::new("waiter_for_permits_is_passed", &[FairOrder]).in_script(
+        "semaphore/acquire",
+        "  if ahead and not had then\n",
+        "  if false then\n",
+    ),
     // A place leaves the queue for good when it is given permits.
-    Mutant::new("served_place_is_forgotten", &[FairOrder]),
+    Mutant::new("served_place_is_forgotten", &[FairOrder]).in_script(
+        "semaphore/acquire",
+        "    serve(place, hold, queue, served, alive)\n",
+        "    leave(place, queue, alive)\n",
+    ),
     // Whoever is given permits calls nobody, though more are free.
-    Mutant::new("next_for_permits_is_not_called", &[FewestTrips, AnswersInTime]),
+    Mutant::new("next_for_permits_is_not_called", &[FewestTrips, AnswersInTime]).in_script(
+        "semaphore/acquire",
+        "  if waiting and (moved or list and free > wanted) then\n",
+        "  if waiting and moved then\n",
+    ),
     // A release of permits calls nobody.
-    Mutant::new("release_of_permits_calls_nobody", &[FewestTrips, AnswersInTime]),
+    Mutant::new("release_of_permits_calls_nobody", &[FewestTrips, AnswersInTime]).in_script(
+        "semaphore/release",
+        "    if had or was_first then\n",
+        "    if was_first then\n",
+    ),
     // Slots come back when the last lease of all holds ends.
     Mutant::new(
         "dead_hold_keeps_its_slot",
         &[FewestTrips, NothingLeaks, AnswersInTime, WhatIsTold],
+    )
+    .in_script(
+        "semaphore/acquire",
+        "if tonumber(soonest[at + 1]) < now_ms() then",
+        "if false then",
     ),
     // A new hold counts the slots that a voter in quarantine gave it.
     Mutant::new("quarantined_slot_counts", &[Exclusion, TrustEndsEarly]),
     // A renewal takes a slot that another hold has.
-    Mutant::new("renewal_takes_a_slot", &[RenewalNeverHarms, Exclusion, TrustEndsEarly]),
+    Mutant::new("renewal_takes_a_slot", &[RenewalNeverHarms, Exclusion, TrustEndsEarly]).in_script(
+        "semaphore/renew",
+        "      other = member\n",
+        "      ended[#ended + 1] = member\n",
+    ),
     // A renewal of permits shortens their lease.
-    Mutant::new("renewal_shortens_a_slot", &[RenewalNeverHarms, TrustEndsEarly]),
+    Mutant::new("renewal_shortens_a_slot", &[RenewalNeverHarms, TrustEndsEarly]).in_script(
+        "semaphore/renew",
+        "local until_ms = math.max(now_ms() + lease_ms, former)",
+        "local until_ms = now_ms() + lease_ms",
+    ),
 ];

@@ -26,19 +26,47 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use list::ALL;
+use list::{ALL, Mutant, ScriptMutant};
 
 #[test]
 fn every_mutant_of_the_code_is_listed_and_every_listed_one_stands_in_the_code() {
-    let listed: BTreeSet<&str> = ALL.iter().map(|mutant| mutant.name).collect();
-    assert_eq!(listed.len(), ALL.len(), "two have the same name");
-    let code = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../src")).concat();
-    let found: BTreeSet<&str> = ["crate::mutant!(\"", "ScriptMutant {\n        name: \""]
-        .into_iter()
-        .flat_map(|before| code.split(before).skip(1))
-        .filter_map(|name| name.split('"').next())
-        .collect();
+    let names: BTreeSet<&str> = ALL.iter().map(|mutant| mutant.name).collect();
+    assert_eq!(names.len(), ALL.len(), "two have the same name");
+    let code = sources(&root("src")).concat();
+    let calls = code.split("crate::mutant!(\"").skip(1);
+    let found: BTreeSet<&str> = calls.filter_map(|name| name.split('"').next()).collect();
+    // A mutant may be in both.
+    let of_code = |mutant: &&Mutant| mutant.in_script.is_none() || found.contains(mutant.name);
+    let listed: BTreeSet<&str> = ALL.iter().filter(of_code).map(|mutant| mutant.name).collect();
     assert_eq!(found, listed);
+}
+
+/// Whoever changes a script sees here which mutant has to move with it.
+#[test]
+fn every_mutant_of_a_script_fits_it_once() {
+    let libraries = sources(&root("lua/lib")).concat();
+    for Mutant { name, in_script, .. } in ALL {
+        let Some(ScriptMutant { script, find, replace }) = in_script else { continue };
+        let path = root("lua").join(script).with_extension("lua");
+        let script = fs::read_to_string(path).expect("it is a script") + &libraries;
+        assert_eq!(script.matches(find).count(), 1, "{name}: how often is this there: {find}");
+        assert_ne!(find, replace, "{name}");
+    }
+}
+
+/// Embedded voters run their scripts with the mutant that the environment names, if it is in one.
+#[cfg(quorate_mutants)]
+pub(crate) fn rewrite_script() {
+    let Ok(alive) = std::env::var(hunt::ALIVE) else { return };
+    let mutant = ALL.iter().find(|mutant| mutant.name == alive);
+    if let Some(ScriptMutant { script, find, replace }) = mutant.and_then(|it| it.in_script) {
+        quorate::proto::rewrite(script, find, replace);
+    }
+}
+
+/// A folder of the repository.
+fn root(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)
 }
 
 fn sources(folder: &Path) -> Vec<String> {

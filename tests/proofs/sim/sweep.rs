@@ -40,6 +40,8 @@ struct Tally {
 
 #[test]
 fn sweep() {
+    #[cfg(quorate_mutants)]
+    crate::mutants::rewrite_script();
     if let Some(seed) = number("QUORATE_SIM_SEED") {
         return repeat(seed);
     }
