@@ -1,6 +1,6 @@
--- tell: the vote is free. How that is published is the third of ARGV, for all requests. With '1' as
--- the second, programs listen that know nothing of the queue: where somebody was called who waits in
--- order they are told 00, which they read as 0, and our own clients pass it over.
+-- tell: says on a lock's channel that the vote is free. The third of ARGV, for all requests, says how it
+-- is published. The second is '1' where programs listen that do not know of the queue. If a waiter of
+-- the queue was called, the message for them is 00: they read it as 0, and our clients ignore it.
 local aloud, publish = unpack(ARGV, 2, 3)
 local is_sharded = publish == 'SPUBLISH'
 

@@ -5,7 +5,8 @@
 -- ARGV, for each request: hold, floor, ticket
 --   hold: from a place `<place>.<number>`; floor: the least its token may be, '' for none
 --   keep_ms: how long the fence is remembered; wait_ms: how long a place counts
---   ticket '': none is fixed yet; the place keeps what it has, or comes last
+--   ticket: the one of the place; '' while it has none: a place that is in the queue keeps its ticket,
+--     another one gets the next
 -- returns, for each request: code, ms, id, token, ticket
 --   1, this voter's clock, '', token, ticket  granted; the clock in ms since 1970
 --   0, lease left in ms, holder, '', ticket   refused: the first in the queue, and not the holder

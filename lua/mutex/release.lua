@@ -3,7 +3,8 @@
 -- KEYS, for each request: lock, queue, alive
 -- ARGV, for all requests: calls, aloud, publish
 -- ARGV, for each request: hold, count, place, channel
---   place '': stays in the queue; channel: where those are told who stand in no queue, '' for none
+--   place: the one to take out of the queue, '' for none
+--   channel: where programs listen that do not know of the queue, '' for none
 -- returns, for each request: code, ms, id
 --   1, lease left in ms, ''       done (0 ms: given back)
 --   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)

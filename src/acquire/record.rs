@@ -152,7 +152,8 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
 
     fn acquire(&self, ask: &Ask<'_>) -> Call;
     fn renew(&self, ask: &Ask<'_>) -> Call;
-    /// Sets the count; 0 gives the vote back, leaves the queue, and calls whoever is next.
+    /// Sets how often the hold is entered. At 0 the voter takes its vote back, takes the place out
+    /// of the queue, and calls the next waiter.
     fn release(&self, hold: &HoldId, count: u32) -> Call;
     /// Lets the lease of a hold end sooner; `None` where its record cannot.
     fn shorten(&self, _hold: &HoldId, _lease: Duration) -> Option<Call> {

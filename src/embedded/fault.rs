@@ -88,7 +88,7 @@ struct Rule {
     left: Option<u64>,
 }
 
-/// The faults that one request or message meets.
+/// The faults that act on one request, or on one message.
 #[derive(Debug)]
 pub(super) struct Fate(Vec<Fault>);
 

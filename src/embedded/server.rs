@@ -512,7 +512,7 @@ impl ServerState {
             Errand::Unsubscribe(channel) => {
                 self.database.channels.unsubscribe(connection, &channel);
             }
-            // Who it is, is told where the answer arrives.
+            // What it answers is read when the answer arrives.
             Errand::Subscribe(_) | Errand::Identify => {}
         }
         let is_cut = fate.has(Fault::CutBeforeRun) || fate.has(Fault::CutAfterRun);

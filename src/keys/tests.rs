@@ -89,7 +89,7 @@ fn a_prefix_with_a_brace_or_without_a_character_is_refused() {
 }
 
 proptest! {
-    // Fences and marks of force outlive whoever holds.
+    // Fences, and the records of holds that were ended by force, last longer than the holds.
     #[test]
     fn all_keys_of_a_lock_share_one_hash_tag_and_it_is_found_by_some(name in ".{1,40}") {
         let prefix = Prefix::default();

@@ -124,7 +124,7 @@ fn whose(hold: &HoldId) -> String {
     quoted(hold.as_str())
 }
 
-/// `2 of 5 permits taken`, as far as that is known.
+/// `2 of 5 permits taken`; `2 permits taken` where no server says how many there are.
 fn permits(seen: &LockView) -> String {
     let taken = taken(&seen.holders);
     match seen.permits {
