@@ -41,7 +41,7 @@ pub struct LockView {
     /// The token of the hold that excludes all others, or of the latest that did: the highest that
     /// a majority has reached. `None` where no majority knows any, and of a semaphore.
     pub token: Option<Token>,
-    /// Of how many permits a semaphore is for whoever asks now, as far as that is known: the
+    /// Of how many permits a semaphore is for whoever asks now, if a voter says so: the
     /// smallest number with which anybody has asked of late.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub permits: Option<u32>,
