@@ -12,30 +12,19 @@ use crate::{
 /// A majority's votes for one hold. Dropped before a hold has taken them over, they are given back.
 #[derive(Debug)]
 pub(crate) struct Won {
-    claim: Claim,
+    pub(crate) claim: Claim,
     pub(crate) started: Moment,
     pub(crate) rules: Rules,
     pub(crate) token: Option<Token>,
     /// How many attempts it took.
     pub(crate) attempts: u32,
     /// Who granted so far.
-    votes: Votes,
-    /// The answers that were not waited for.
-    late: Replies,
-    /// Of a semaphore.
-    slots: Option<Slots>,
-    /// Who gave other slots.
-    elsewhere: Vec<usize>,
-}
-
-/// The votes themselves.
-pub(crate) struct Spoils {
-    pub(crate) hold: HoldId,
-    pub(crate) record: Arc<dyn LockRecord>,
     pub(crate) votes: Votes,
+    /// The answers that were not waited for.
     pub(crate) late: Replies,
+    /// Of a semaphore.
     pub(crate) slots: Option<Slots>,
-    /// Voters that are to be told which slots.
+    /// The voters that gave other slots.
     pub(crate) elsewhere: Vec<usize>,
 }
 
@@ -80,20 +69,12 @@ impl Won {
         let by = Some(self.hold().clone());
         Denial::Held(Refusal { by, ends, ..Refusal::default() })
     }
-
-    /// Hands the votes over: whoever calls this answers for their release.
-    pub(crate) fn take(mut self) -> Spoils {
-        self.claim.owed.clear();
-        let (hold, record) = (self.claim.hold.clone(), Arc::clone(&self.claim.record));
-        let Self { votes, late, slots, elsewhere, .. } = self;
-        Spoils { hold, record, votes, late, slots, elsewhere }
-    }
 }
 
 /// Votes that were asked for, and are given back on drop wherever they may have been given: also
 /// where the answer is unknown, also when the caller was cancelled.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     coordinator: Arc<Coordinator>,
     record: Arc<dyn LockRecord>,
     hold: HoldId,
@@ -121,6 +102,12 @@ impl Claim {
                 .filter(|_| !crate::mutant!("cancelled_keeps_votes"))
                 .collect(),
         }
+    }
+
+    /// Hands the votes over: whoever calls this answers for their release.
+    pub(crate) fn take_over(mut self) -> (HoldId, Arc<dyn LockRecord>) {
+        self.owed.clear();
+        (self.hold.clone(), Arc::clone(&self.record))
     }
 
     pub(super) fn record(&self) -> &dyn LockRecord {

@@ -29,7 +29,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::runtime::Handle;
 
 pub(crate) use census::{ElectionAsked, ElectionWatch};
-pub(crate) use claim::{Spoils, Won};
+pub(crate) use claim::Won;
 pub(crate) use panel::{Panel, place};
 pub(crate) use record::{Ask, ForeignQueue, LockInfo, LockRecord};
 pub(crate) use wakeup::{VoterEar, Wakeups};

@@ -12,7 +12,7 @@ use rounds::RoundSent;
 
 use super::{Holds, agenda::AgendaPlace};
 use crate::{
-    acquire::{Coordinator, LockRecord, Spoils, Won},
+    acquire::{Coordinator, LockRecord, Won},
     clock::Moment,
     hold::agenda::Listing,
     proto::{
@@ -104,9 +104,9 @@ impl Hold {
         owner: Option<Owner>,
         renewed: bool,
     ) -> (Arc<Self>, Exchange) {
-        let (started, rules, token) = (won.started, won.rules, won.token);
         let stood_still = won.stood_still();
-        let Spoils { hold: id, record, votes, late, slots, elsewhere } = won.take();
+        let Won { claim, started, rules, token, votes, late, slots, elsewhere, .. } = won;
+        let (id, record) = claim.take_over();
         let voters = coordinator.panel().quorum.voters();
         let mut support = Support::of(voters);
         let (round, terms) = (RoundId::FIRST, rules.terms);
