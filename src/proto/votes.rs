@@ -251,10 +251,15 @@ impl Votes {
         Some(self.verdicts[voter].as_ref()?.obstacle()?.0)
     }
 
-    /// The hold, or the place in a queue, that most voters named as what is in the way.
+    /// The hold, or the place in a queue, that most voters named as what is in the way. A hold and
+    /// the place it was got from are one: voters that have not heard of the hold name the place.
     pub fn obstacle(&self) -> Option<&HoldId> {
-        let holders = self.holders(|_| true).into_iter();
-        holders.max_by_key(|(id, votes)| (*votes, Reverse(*id))).map(|(id, _)| id)
+        let holders = self.holders(|_| true);
+        let named = |id: &HoldId| {
+            let same = |other: &&HoldId| other.place_or_self() == id.place_or_self();
+            holders.keys().copied().filter(same).map(|other| holders[other]).sum::<usize>()
+        };
+        holders.keys().copied().max_by_key(|id| (named(id), !self.is_place(id), Reverse(*id)))
     }
 
     /// Whether a voter named it as a place in the queue, and not as a hold.

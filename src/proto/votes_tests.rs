@@ -45,6 +45,20 @@ fn the_class_of_a_round_waits_for_answers_that_could_change_it() {
     assert!(!open.is_won() && !open.is_hopeless(), "two of five, however united");
 }
 
+#[test]
+fn a_hold_and_the_place_it_was_got_from_are_one_obstacle() {
+    let place = |name: &str| Verdict::Behind { place: HoldId::parse(name), ttl: None };
+    for (verdicts, obstacle) in [
+        (vec![place("a:~1"), place("a:~1"), by("a:~1.7", 1)], "a:~1.7"),
+        (vec![place("a:~1"), by("b", 1), by("a:~1.7", 1)], "a:~1.7"),
+        (vec![place("a:~1"), place("a:~1"), by("b", 1)], "a:~1"),
+        (vec![place("a:~1"), by("b", 1), by("b", 1)], "b"),
+    ] {
+        let votes = all(verdicts);
+        assert_eq!(votes.obstacle(), Some(&HoldId::parse(obstacle)), "{votes:?}");
+    }
+}
+
 // Each client tries two hundred times against each other, with ids as they are made.
 #[test]
 fn between_equals_no_client_is_favoured() {

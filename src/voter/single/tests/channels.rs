@@ -42,10 +42,14 @@ async fn many_channels_at_once_are_all_in_force_when_answered() {
     let names: Vec<String> = (0..500).map(|n| format!("channel {n}")).collect();
     let wishes = names.iter().map(|name| node.subscribe(name.as_str().into()));
     join_all(wishes).await.into_iter().for_each(|outcome| outcome.unwrap());
-    for name in &names {
-        assert_eq!(publish(&server, name), "Int(1)");
+    // Fewer at once than are kept for the client.
+    for some in names.chunks(32) {
+        for name in some {
+            assert_eq!(publish(&server, name), "Int(1)");
+        }
+        eventually_async("each is heard", async || heard.called().ends_with(some)).await;
     }
-    eventually_async("each is heard", async || heard.called() == names).await;
+    assert_eq!(heard.called(), names);
 }
 
 #[tokio::test]
