@@ -109,7 +109,7 @@ exclusive! {
 mirror! {
     /// [`quorate::RwLock`](crate::RwLock) for programs without async.
     ///
-    /// Without an owner nothing tells that two guards are of one thread: see
+    /// Without an owner nothing shows that two guards are of one thread: see
     /// [there](crate::RwLock#owners).
     #[derive(Clone)]
     #[must_use = "it does nothing until it is locked"]

@@ -160,9 +160,9 @@ impl Builder {
         self
     }
 
-    /// How often observers of an election, and waiters for a read/write lock of Redisson, ask again without a
-    /// wake-up, in case one was lost. All other waiters stand in a queue, and do so after a third of
-    /// the [waiter deadline](Self::waiter_deadline). Default: 2 s.
+    /// How often observers of an election, and waiters for a read/write lock of Redisson, ask again
+    /// without a wake-up, in case one was lost. All other waiters stand in a queue, and do so after
+    /// a third of the [waiter deadline](Self::waiter_deadline). Default: 2 s.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.settings.poll_interval = interval;
         self
@@ -171,7 +171,8 @@ impl Builder {
     /// How long a voter keeps the place of a waiter that does not ask again, in the queue of a
     /// lock. A waiter that dies blocks those behind it for this time. Default: 5 s, or four times
     /// the voter deadline if that is longer. At least four times the voter deadline, and never more
-    /// than the lease that the waiter asks for. Waiters ask again after a third of it.
+    /// than the lease that the waiter asks for. For a [`Mutex`](crate::Mutex) at most 1.5 s, or
+    /// four times the voter deadline. Waiters ask again after a third of it.
     pub fn waiter_deadline(mut self, deadline: Duration) -> Self {
         self.settings.waiter_deadline = Some(deadline);
         self

@@ -95,8 +95,8 @@ impl Quorate {
         Builder::default()
     }
 
-    /// The mutex of this name, with the client's settings. Nothing is sent, and a name that cannot
-    /// be used is told when it is locked: 1 to 512 bytes.
+    /// The mutex of this name, with the client's settings. Nothing is sent. A name has 1 to 512
+    /// bytes; locking by any other name fails.
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
         Mutex::new(&self.parts, name.as_ref())
     }
@@ -143,8 +143,7 @@ impl Quorate {
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.
-    /// Whoever waits, or asks from now on, is told that the client
-    /// [is closed](Error::is_closed).
+    /// Calls that wait, and all later calls, fail with [`is_closed`](Error::is_closed).
     ///
     /// Waits for a majority to confirm each release, no longer than the voter deadline; what is not
     /// confirmed by then is free when its lease ends.

@@ -61,8 +61,7 @@ pub struct VoterSurvey {
         serde(rename = "round_trip_us", serialize_with = "crate::proto::micros_if")
     )]
     pub round_trip: Option<Duration>,
-    /// Whether it delivers what is published on the channels of locks, by which waiters are woken;
-    /// or why not.
+    /// Whether it delivers the messages that wake waiters; or why not.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "wake_error", serialize_with = "crate::proto::error_of")

@@ -177,18 +177,18 @@ impl Admin {
         found
     }
 
-    /// Ends one hold by force, whoever has it, and wakes who is next. Whoever holds the lock by
-    /// now, or beside it, is left alone. Says how many voters have confirmed it: a majority.
+    /// Ends one hold by force, whoever has it, and wakes the next waiter. All other holds are left
+    /// alone. Says how many voters have confirmed it: a majority.
     ///
-    /// The holder learns of it at its next renewal and is told the lock is lost; one with a fixed
-    /// lease, which is not renewed, at its release or its deadline. Until then it believes to hold
-    /// the lock, so this is for operators who know that it is gone or stuck.
+    /// The holder learns at its next renewal that the lock is lost; with a fixed lease, which is
+    /// not renewed, at its release or its deadline. Until then it believes to hold the lock, so
+    /// this is for operators who know that it is gone or stuck.
     ///
     /// # Errors
     ///
     /// [`is_not_holding`](Error::is_not_holding): the hold has the vote of no voter; what each
-    /// voter says is in it. [`is_no_quorum`](Error::is_no_quorum): fewer than a majority could be
-    /// asked or told; call again. All others as [`look`](Self::look).
+    /// voter says is in it. [`is_no_quorum`](Error::is_no_quorum): fewer than a majority answered;
+    /// call again. All others as [`look`](Self::look).
     ///
     /// # Cancel safety
     ///
@@ -222,7 +222,7 @@ impl Admin {
     ///
     /// # Errors
     ///
-    /// As [`end`](Self::end), but that nobody holds it is none.
+    /// As [`end`](Self::end), except that a lock without a holder is no error.
     ///
     /// # Cancel safety
     ///

@@ -377,12 +377,12 @@ impl Leadership {
     /// [`is_invalid`](Error::is_invalid): the value has more than 4096 bytes; the old one stands.
     /// [`is_lost`](Error::is_lost): this client does not lead any more.
     /// [`is_not_entered`](Error::is_not_entered): no majority answered in time. The client leads as
-    /// before, and its renewals go on telling the new value.
+    /// before, and its renewals carry the new value.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses only the answer, once it has been polled: renewals go on telling
-    /// the new value.
+    /// Dropping the future loses only the answer, once it has been polled: renewals carry the new
+    /// value.
     ///
     /// # Examples
     ///
@@ -406,7 +406,7 @@ impl Leadership {
     }
 
     /// Gives the lead to the next candidate, at once. Returns when a majority has confirmed; slow
-    /// voters are told in the background.
+    /// voters get the release in the background.
     ///
     /// # Errors
     ///

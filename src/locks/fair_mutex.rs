@@ -14,10 +14,9 @@ use crate::proto::{Error, Owner, Token};
 /// all voters and all clients.
 ///
 /// Made by [`Quorate::fair_mutex`](crate::Quorate::fair_mutex). It has everything that a mutex has.
-/// What differs is that all waiters queue, from the beginning and in order. A call of
-/// [`lock`](Self::lock) that finds the lock taken stands in a queue on the voters, with a ticket
-/// that a majority has agreed on and that never changes afterwards. Everybody who asks after that
-/// comes later.
+/// What differs is the order. Each call of [`lock`](Self::lock) that finds the lock taken stands in
+/// the queue on the voters, with a ticket that a majority has agreed on and that never changes
+/// afterwards. Everybody who asks after that comes later.
 ///
 /// A release calls the first in the queue and nobody else. A waiter that gives up leaves at once;
 /// one that dies is passed over after the
@@ -179,9 +178,8 @@ impl FairMutex {
         enter_or_busy(self.0.wish(), self.0.within(limit), MutexGuard::new)
     }
 
-    /// Whether a majority of the voters has given its vote: to a holder, mostly. Returns as soon as
-    /// a majority has said so, or the contrary. The next moment it may be otherwise; to find out
-    /// whether one may work, acquire the lock.
+    /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as
+    /// a majority has said yes or no. The answer may be outdated at once; to work, acquire it.
     ///
     /// # Errors
     ///

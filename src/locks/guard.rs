@@ -256,7 +256,7 @@ macro_rules! guard {
             }
 
             /// Leaves: the last guard of a hold gives the lock back. Returns when a majority has
-            /// confirmed; slow voters are told in the background.
+            /// confirmed; slow voters get the release in the background.
             ///
             /// # Errors
             ///

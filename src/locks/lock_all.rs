@@ -411,7 +411,7 @@ impl Got {
         let heard = join_all(asked).await;
         for (one, entered) in heard {
             match entered {
-                // Whoever may wait asks again, and is told if it goes on.
+                // A caller that may wait asks again, and fails if that goes on.
                 Err(error) if is_silence(&error) => self.silence = Some(error),
                 entered => {
                     refused |= matches!(entered, Ok(Err(_)));
@@ -563,8 +563,8 @@ impl AllGuard {
         join_all(all).await.into_iter().collect()
     }
 
-    /// Gives all locks back. Returns when a majority has confirmed each; slow voters are told in
-    /// the background.
+    /// Gives all locks back. Returns when a majority has confirmed each; slow voters get the
+    /// releases in the background.
     ///
     /// # Errors
     ///

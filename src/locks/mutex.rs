@@ -71,7 +71,7 @@ impl Mutex {
     /// than the [quorum timeout](crate::Builder::quorum_timeout) (default 10 s); each voter's cause
     /// is in it.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent. Or
-    /// a lock of [Redisson](crate::Redisson) is an `RFairLock` in Java, and was asked for in vain.
+    /// the lock is one of [Redisson](crate::Redisson), and somebody waits for its `RFairLock`.
     /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
     /// [`is_not_entered`](Error::is_not_entered): this owner holds the lock, and no majority
     /// answered its re-entry in time; the lock is still held, but this entry does not count.
@@ -140,7 +140,7 @@ impl Mutex {
     }
 
     /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split the
-    /// votes, or if somebody waits for the fair mutex of this name.
+    /// votes, or if somebody waits for it.
     ///
     /// Of several tries at the same moment one succeeds.
     ///
@@ -235,9 +235,8 @@ impl Mutex {
         enter_or_busy(self.0.wish(), self.0.within(limit), MutexGuard::new)
     }
 
-    /// Whether a majority of the voters has given its vote: to a holder, mostly. Returns as soon as
-    /// a majority has said so, or the contrary. The next moment it may be otherwise; to find out
-    /// whether one may work, acquire the lock.
+    /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as
+    /// a majority has said yes or no. The answer may be outdated at once; to work, acquire it.
     ///
     /// # Errors
     ///

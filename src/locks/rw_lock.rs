@@ -24,9 +24,9 @@ use crate::{
 /// how. Each read and each write is a *hold* with a lease of its own, renewed by itself: a reader
 /// that dies is gone at its own deadline, whatever other readers do.
 ///
-/// Whoever waits stands in one queue on the voters, writers in the order of asking; where readers
-/// stand in it is their [`Preference`]. A release calls the first writer, or all the readers who
-/// come before it, and nobody else. A waiter that gives up leaves at once, and one that dies is
+/// All waiters stand in one queue on the voters, writers in the order of asking; their
+/// [`Preference`] decides where readers stand. A release wakes the first writer, or all readers
+/// before it, and nobody else. A waiter that gives up leaves at once, and one that dies is
 /// passed over after the [waiter deadline](crate::Builder::waiter_deadline) (5 s).
 ///
 /// # Owners
@@ -38,7 +38,7 @@ use crate::{
 /// wait for itself, and is [refused](Error::is_deadlock) at once, also where its read came while
 /// its write was waiting.
 ///
-/// Without an owner nothing tells that two guards are of one task, so a task that holds one and
+/// Without an owner nothing shows that two guards are of one task, so a task that holds one and
 /// waits for another may wait for itself for ever: a write waits for the task's own read, and a
 /// second read stands behind a writer that waits for the first.
 ///
@@ -425,10 +425,10 @@ impl WriteGuard {
         self.0.granted().await.map(ReadGuard::new)
     }
 
-    /// Makes a read of this write: nobody writes in between, and those enter who wait to read and
-    /// stand behind no writer (see [`Preference`](crate::Preference)). Returns when a majority has
-    /// the read, and a majority was told that the write has ended, or that takes too long; then it
-    /// goes on in the background.
+    /// Makes a read of this write: nobody writes in between, and waiting readers that stand behind
+    /// no writer enter (see [`Preference`](crate::Preference)). Returns when a majority has the
+    /// read, and has confirmed the end of the write. If this end takes too long, it goes on in the
+    /// background.
     ///
     /// Where the write was entered several times, only this entry of it ends. A read that the owner
     /// had beside the write stays another hold than this one.

@@ -17,9 +17,9 @@ use crate::{
 /// own. With the feature `serde` it can be written as JSON, for instance. It cannot be read back:
 /// what voters said at one moment is for people and dashboards, and may get further fields.
 ///
-/// Of a client whose voters are being [replaced](crate::Builder::replacing), a majority is one of
-/// either set. What has a majority of both comes first; other holds may be those of clients with
-/// one set alone.
+/// While the voters of the client are being [replaced](crate::Builder::replacing), a majority of
+/// either set is enough here. Holds with a majority of both come first. The others may be those of
+/// clients with one set alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -31,18 +31,18 @@ pub struct LockView {
     /// True where a majority of the voters says that nobody holds it, or any permit of it.
     pub is_free: bool,
     /// The holds that have a majority, with the time for which they keep one unless they are
-    /// renewed. Nobody also where a majority cannot be known, and where a `RedissonRedLock` has
-    /// one, which has another owner on each voter. A writer comes before its own reads, and holds
-    /// with permits by the first of these.
+    /// renewed. Empty also if too few voters answered, and if a `RedissonRedLock` has the lock: it
+    /// has another owner on each voter. A writer comes before its own reads. Holds with permits
+    /// stand in the order of their first permits.
     pub holders: Vec<Holder>,
-    /// Who waits, the first first: the places that stand on a majority with the same ticket, with
-    /// the time for which they keep standing on one.
+    /// Who waits, in order: the places that a majority stores with the same ticket, with the time
+    /// for which a majority keeps them.
     pub waiting: Vec<Waiting>,
     /// The token of the hold that excludes all others, or of the latest that did: the highest that
     /// a majority has reached. `None` where no majority knows any, and of a semaphore.
     pub token: Option<Token>,
-    /// Of how many permits a semaphore is for whoever asks now, if a voter says so: the
-    /// smallest number with which anybody has asked of late.
+    /// The number of permits of a semaphore, if a voter knows it: the smallest number with which
+    /// anybody has asked of late.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub permits: Option<u32>,
     /// Who leads an election, and what it says of itself; `None` also where that cannot be known.
@@ -66,7 +66,7 @@ pub struct VoterView {
     /// Who has its vote and who waits for it; or why it did not say.
     #[cfg_attr(feature = "serde", serde(flatten, serialize_with = "crate::proto::or_error"))]
     pub state: Result<LockState, Cause>,
-    /// Whether its vote does not count for new holds now.
+    /// Why its vote does not count for new holds now, if it does not.
     pub quarantine: Option<Quarantined>,
 }
 
@@ -185,9 +185,8 @@ impl LockView {
         states(&self.voters).filter(|(_, state)| gave(state)).count()
     }
 
-    /// How many permits of a semaphore are nobody's, by what a majority says; `None` where the
-    /// number of all [permits](Self::permits) is not known. Waiters may come before the next who
-    /// asks.
+    /// How many permits of a semaphore are free, by what a majority says; `None` where the number
+    /// of all [permits](Self::permits) is not known. Waiters come first.
     pub fn free(&self) -> Option<u32> {
         let taken = self.holders.iter().map(|held| held.slots.len()).sum::<usize>();
         Some(self.permits?.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX)))

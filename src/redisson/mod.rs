@@ -49,14 +49,14 @@ impl Redisson {
     /// `redisson_lock__channel:{<name>}`. The tokens are counted in `redisson_lock_token:{<name>}`,
     /// which never expires.
     ///
-    /// Java stands in no queue of ours: whoever asks first when the lock is free gets it. Waiting for
-    /// a name that is an `RFairLock` in Java is [invalid](Error::is_invalid).
+    /// Java stands in no queue of ours, and gets the lock when it asks first. Waiting for a name
+    /// that is an `RFairLock` in Java is [invalid](Error::is_invalid).
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
         Mutex::new(&self.0, name.as_ref()).dialect(&Java)
     }
 
-    /// The same lock, given to those who wait in Rust in their order. Java stands in no queue and
-    /// gets the lock when it asks first.
+    /// The same lock, given to waiters in Rust in the order of asking. Java passes them when it asks
+    /// first.
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
         FairMutex::new(&self.0, name.as_ref()).dialect(&Java)
     }
