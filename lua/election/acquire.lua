@@ -1,10 +1,10 @@
--- election/acquire: asks for the vote for a candidate, as mutex/acquire does. Its value stands in the
--- record, for as long as the vote.
+-- election/acquire: asks for the vote for a candidate, as mutex/acquire does. Its value stands in
+-- the record, for as long as the vote.
 -- KEYS, for each request: lock, queue, alive, fence
 -- ARGV, for all requests: calls, lease_ms, keep_ms, wait_ms, publish
 -- ARGV, for each request: hold, floor, ticket, value, news
 --   floor, keep_ms, ticket: as in mutex/acquire; value: its version, a blank, and what the leader
---   says of itself; news: the channel of those who watch, which is told when the vote is given
+--   says of itself; news: the channel of observers, who get a message when the vote is given
 -- returns, for each request: code, ms, id, token, ticket
 --   as mutex/acquire
 -- atomic, because two waiters that look before either is entered would both be the last.

@@ -3,8 +3,8 @@
 -- KEYS, for each request: lock, revoked, fence
 -- ARGV, for all requests: lease_ms, keep_ms, publish
 -- ARGV, for each request: hold, token, value, news, anew
---   value: its version, a blank, and what the leader says of itself; news: the channel of those who
---   watch, which is told when the vote is given or the value is another; anew: as mutex/renew
+--   value: its version, a blank, and what the leader says of itself; news: the channel of
+--   observers, who get a message when the vote is given or the value changes; anew: as mutex/renew
 -- returns, for each request: code, ms, id
 --   as mutex/renew
 -- atomic, because a late renewal that looks at the version before a later one is stored would

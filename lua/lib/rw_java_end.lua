@@ -2,10 +2,10 @@
 -- published, PUBLISH or SPUBLISH, is the first of ARGV, for all requests.
 local publish = ARGV[1]
 
--- Takes the vote from a hold, and returns what was left of its lease: nil for a hold that has no vote,
--- or whose lease has ended. It touches no field of another hold: Java would take that for a lost lock,
--- and say nothing. The record ends with the last reader that has a lease. Then it is announced that the
--- lock is free: '0' wakes one waiter in each client in Java, '1' wakes all of them.
+-- Takes the vote from a hold, and returns what was left of its lease: nil for a hold that has no
+-- vote, or whose lease has ended. It touches no field of another hold: Java would take that for a
+-- lost lock, and say nothing. The record ends with the last reader that has a lease. Then it is
+-- announced that the lock is free: '0' wakes one waiter in each client in Java, '1' wakes all.
 local function take_back(lock, stem, hold, channel)
   local mode, count = redis.call('HGET', lock, 'mode'), redis.call('HGET', lock, hold)
   if hold == 'mode' or not count then

@@ -1,12 +1,13 @@
--- mutex/acquire: asks for the vote. From a place in the queue: enters it, fixes its ticket, refreshes
--- it, and takes the vote if nobody is before it. From no place: not past those in the queue.
+-- mutex/acquire: asks for the vote. From a place in the queue: enters it, fixes its ticket,
+-- refreshes it, and takes the vote if nobody is before it. From no place: not past those in the
+-- queue.
 -- KEYS, for each request: lock, queue, alive, fence
 -- ARGV, for all requests: calls, lease_ms, keep_ms, wait_ms
 -- ARGV, for each request: hold, floor, ticket
 --   hold: from a place `<place>.<number>`; floor: the least its token may be, '' for none
 --   keep_ms: how long the fence is remembered; wait_ms: how long a place counts
---   ticket: the one of the place; '' while it has none: a place that is in the queue keeps its ticket,
---     another one gets the next
+--   ticket: the one of the place; '' while it has none: a place that is in the queue keeps its
+--     ticket, another one gets the next
 -- returns, for each request: code, ms, id, token, ticket
 --   1, this voter's clock, '', token, ticket  granted; the clock in ms since 1970
 --   0, lease left in ms, holder, '', ticket   refused: the first in the queue, and not the holder
@@ -17,7 +18,7 @@
 local lease_ms, keep_ms, wait_ms = unpack(ARGV, 2, 4)
 -- Few requests need these: `rest` makes them.
 local ask, number_after
--- A floor above this is not for here.
+-- A floor above this is left to `ask`.
 local most
 
 -- The usual case: the lock is free, and nobody waits. Written as one function, it takes a server

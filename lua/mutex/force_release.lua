@@ -2,7 +2,7 @@
 -- KEYS, for each request: lock, revoked, queue, alive
 -- ARGV, for all requests: calls, aloud, publish
 -- ARGV, for each request: hold, marker_ms, channel
---   aloud '1': the channel is told also where somebody in the queue is
+--   aloud, channel: as in mutex/release
 -- returns, for each request: code, ms, id
 --   1, lease taken away in ms, ''   the vote was the hold's and is free now
 --   0, lease left in ms, holder     marked; the hold had no vote here (-2 ms and '': nobody has)

@@ -8,8 +8,8 @@
 --   1, lease left in ms, writer, count, more   somebody writes (-1 ms: the record has no expiry)
 --   0, -2, '', 0, more                         nobody does
 --   -1, 0, message, '', ''                     this request failed, alone
---   more: as that of rw/inspect; nobody waits in a queue. Who has a record without a mode, which is
---   that of another kind of lock, is told as one who writes
+--   more: as that of rw/inspect; nobody waits in a queue. A record without a mode is that of
+--   another kind of lock: who has it counts as a writer
 -- atomic, because holders and leases must belong together.
 local function rw_inspect(key)
   local lock, stem, fence = unpack(KEYS, key + 1, key + 3)

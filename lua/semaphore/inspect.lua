@@ -3,7 +3,7 @@
 -- KEYS, for each request: slots, ends, queue, alive, permits
 -- ARGV, for all requests: none
 -- ARGV, for each request: from
---   from: the least slot to tell of; who waits is told with the first, 0
+--   from: the first slot to list; waiters are listed only from 0
 -- returns, for each request: code, ms, id, next, more
 --   1, 0, '', next, more     some of these slots are taken; next: from where on there may be more,
 --                            0 where there are none
