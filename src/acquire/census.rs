@@ -16,13 +16,13 @@ use crate::{
     voter::{Call, Outcome},
 };
 
-/// What whoever watches an election asks, and listens to.
+/// What an observer of an election asks and listens to.
 #[derive(Clone, Debug)]
 pub(crate) struct ElectionAsked {
     pub(crate) record: Arc<dyn LockRecord>,
     /// The question who leads.
     pub(crate) look: Call,
-    /// Where it is told that this may have changed.
+    /// The channel on which voters publish changes.
     pub(crate) news: Arc<str>,
 }
 

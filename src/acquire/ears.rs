@@ -15,8 +15,8 @@ use crate::{
     proto::{Error, Votes},
 };
 
-/// What a waiter in a queue hears: who calls it, and where not everybody would, also who gives the
-/// lock back.
+/// What a waiter hears: the calls for its place and, of a lock of another library, the messages on
+/// the lock's channel.
 #[derive(Debug)]
 pub(super) struct Ears {
     callee: Callee,
@@ -35,8 +35,8 @@ impl Ears {
         Self { callee, channel: None }
     }
 
-    /// These refused: if what stands in the way is of the same client, its end is heard at once.
-    /// Listens to the lock's channel too, where others give it back without a call.
+    /// If the hold or place in the way is of the same client, its end is heard at once from now on.
+    /// Listens to the lock's channel too, where programs of another library use the lock.
     /// `until`: how long it waits for that at most.
     pub(super) fn listen(
         &mut self,
@@ -72,8 +72,8 @@ impl Ears {
         self.callee.hearing.look(look)
     }
 
-    /// Completes when there is more than at the last look. True once, when the channel is known to
-    /// be heard: what was said on it before was not.
+    /// Completes when there is more than at the last look. True once, when the subscription is
+    /// confirmed: earlier messages were not heard.
     pub(super) async fn changed(&mut self) -> Result<bool, Error> {
         let Self { callee, channel } = self;
         let subscribing = channel.as_mut().map(|channel| &mut channel.subscribing);

@@ -15,7 +15,7 @@ impl Coordinator {
     }
 
     /// The token of a hold that was granted these numbers. Where a majority does not store it yet,
-    /// it is told to all, and nobody gets the lock before a majority has it.
+    /// it is sent to all, and nobody gets the lock before a majority stores it.
     pub(super) async fn fix_token(
         &self,
         claim: &mut Claim,

@@ -1,5 +1,5 @@
-//! The line inside one process: waiters for the same lock stand here, and only the first of them
-//! asks the voters; or, where the lock has a queue to wait in, the first of them stand there.
+//! The line of one client: waiters for the same lock stand here, and only the first of them asks
+//! the voters. Of a lock with an order the first 512 do.
 
 use std::{
     collections::HashMap,
@@ -18,8 +18,7 @@ use crate::{
     signal::Signal,
 };
 
-/// So often in a row a lock of another library goes from one of a line to the next, before others may
-/// ask first.
+/// How often in a row a lock of another library passes within one line. Then others may ask first.
 const IN_A_ROW: u32 = 4;
 
 /// One line per lock in which somebody stands.
@@ -33,7 +32,7 @@ pub(crate) struct Lines {
 /// A lock, and which of its lines.
 type LineKey = (Arc<str>, &'static str);
 
-/// The one line of a lock whose waiters do not queue.
+/// The one line of a lock, where it has no more.
 fn only(lock: &Arc<str>) -> LineKey {
     (Arc::clone(lock), "")
 }
@@ -46,9 +45,8 @@ struct Line {
     /// How many stand in it: changes with the table locked.
     places: AtomicU32,
     turns: Semaphore,
-    /// Somebody who has the turn tells the others what it hears. That is the first who has
-    /// something to tell, until its turn is over. If everybody told, everybody would be woken again
-    /// and again.
+    /// One task with a turn passes on to the line what voters said: the first that heard anything,
+    /// until its turn is over. If every task did, all would be woken again and again.
     has_teller: AtomicBool,
     news: Signal<LineNews>,
     /// Changes when whoever is first hears no quorum, or another comes first while there is none.
@@ -296,8 +294,8 @@ impl<'a> Turn<'a> {
         self.place.line.in_a_row.fetch_add(1, Relaxed);
     }
 
-    /// Whether programs of another library, which stand in no queue of ours, may ask first: this line
-    /// hands on the lock sooner than they hear of it. From then on the count starts over.
+    /// Whether programs of another library, which stand in no queue of ours, may ask first: this
+    /// line hands on the lock sooner than they hear of it. From then on the count starts over.
     pub(crate) fn yields(&self) -> bool {
         let in_a_row = &self.place.line.in_a_row;
         let yields = in_a_row.load(Relaxed) >= IN_A_ROW;

@@ -58,7 +58,7 @@ pub(crate) struct Coordinator {
     series: AllLockSeries,
     wakeups: Arc<Wakeups>,
     lines: Arc<Lines>,
-    /// Those of locks whose waiters queue.
+    /// Those of callers that wait in the order of asking.
     queues: Arc<Lines>,
     chance: Mutex<StdRng>,
     floors: Mutex<Floors>,

@@ -1,4 +1,4 @@
-//! Waiting in the queue of a fair lock: one bid after the other, all from the same place.
+//! Waiting in the queue of a lock: one bid after the other, all from the same place.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,12 +24,11 @@ use crate::{
     voter::{Outcome, Replies},
 };
 
-/// So many waiters of a client stand in the queue of a lock at the same time. Each costs every
-/// voter an entry, and a request every third of the waiter deadline.
+/// How many waiters of a client stand in the queue of a lock with an order. Each costs every voter
+/// an entry, and a request every third of the waiter deadline.
 pub(super) const PLACES: usize = 512;
 
-/// For so long programs of another library may ask first: a JVM takes some 2 ms from a release until
-/// it does.
+/// How long programs of another library may ask first: a JVM needs some 2 ms after a release.
 const YIELD: Duration = Duration::from_millis(5);
 
 /// A place in a queue. Dropping it leaves the queue on all voters.
@@ -39,7 +38,7 @@ pub(crate) struct Waiter<'a> {
     /// The lock, as it is asked for from this place.
     record: Arc<dyn LockRecord>,
     place: HoldId,
-    /// How long after a bid the place is to be told to the voters again.
+    /// How long after a bid the next one must follow, so that voters keep the place.
     refresh: Duration,
     wait: Wait,
     ticket: Option<Ticket>,
@@ -47,7 +46,7 @@ pub(crate) struct Waiter<'a> {
     /// The votes of the latest bid.
     claim: Option<Claim>,
     ears: Ears,
-    /// Its turn in its client's line, which hears from it what it hears.
+    /// Its turn in its client's line. It passes on to the line what voters said.
     turn: &'a Turn<'a>,
 }
 
@@ -80,8 +79,8 @@ enum BidEnd {
 }
 
 impl Coordinator {
-    /// A new place in the queue of a lock. A lock of another library may have none: then it asks as
-    /// others would from theirs.
+    /// A new place in the queue of a lock. A read/write lock of another library has no queue: then
+    /// the waiter asks without a place.
     pub(crate) fn place<'a>(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
@@ -105,7 +104,7 @@ impl Coordinator {
         turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
         let info = record.info();
-        // Nobody is owed a turn at a place without an order: it is passed if its client has gone.
+        // A voter removes a place without an order if its client has gone.
         let place = if info.is_fair { info.fresh(&self.ids) } else { self.ids.fresh_unordered() };
         Waiter {
             coordinator: Arc::clone(self),
@@ -277,7 +276,7 @@ impl Waiter<'_> {
         let started = clock.now();
         let rules = panel.adapt(self.record.rules());
         let (mut bid, limit) = self.start_bid(rules, started);
-        // Before it asks: what is called in between would not be heard.
+        // Before it asks: calls in between would not be heard.
         let unheard = !coordinator.wakeups.hears_calls();
         let hold = self.next_hold();
         let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));

@@ -44,7 +44,7 @@ pub(crate) struct LockInfo {
     pub(crate) name: LockName,
     /// Tells this lock from all others of the client.
     pub(crate) key: Arc<str>,
-    /// Several may have it at once, so that nobody stands in line for it.
+    /// Several may have it at once.
     pub(crate) is_shared: bool,
     /// Of how many permits a semaphore is.
     pub(crate) permits: Option<u16>,
@@ -57,8 +57,8 @@ pub(crate) struct LockInfo {
     /// How long a place in its queue counts that does not ask again; `None` where there is no
     /// queue.
     pub(crate) waiting: Option<Duration>,
-    /// Who waits for it gets it in the order of coming. Otherwise only one task of a client at a time
-    /// has a place in the queue, and a place whose client does not hear its call is passed.
+    /// Waiters get it in the order of asking. Otherwise only one task of a client at a time has a
+    /// place in the queue, and voters remove a place whose client does not hear its call.
     pub(crate) is_fair: bool,
 }
 
@@ -119,8 +119,8 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Where a program of another library that gives the lock back tells those who wait; `None`
-    /// where all who wait do so in our queue. Made when it is asked for: few listen.
+    /// The channel on which programs of another library publish a release; `None` where all waiters
+    /// stand in our queue. Made when it is asked for: few listen.
     fn channel(&self) -> Option<Arc<str>> {
         None
     }
@@ -139,8 +139,8 @@ pub(crate) trait LockRecord: fmt::Debug + Send + Sync {
     /// This lock as it is asked for from a place in its queue.
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord>;
 
-    /// Programs of another library lock by the same records. They give the lock back without a call
-    /// to the first in our queue, and tell the channel only.
+    /// Programs of another library lock by the same records. Their release publishes on the lock's
+    /// channel, and calls nobody in our queue.
     fn is_foreign(&self) -> bool {
         false
     }

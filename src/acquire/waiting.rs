@@ -12,8 +12,8 @@ use crate::proto::{
 };
 
 impl Coordinator {
-    /// Joins the line for a lock. Who shares it and has no order to keep has a line of its own.
-    /// `waits`: the first in line waits in the lock's queue; where that has an order, many of them.
+    /// Joins the line for a lock. A caller that shares the lock has a line of its own, unless it
+    /// waits in the order of asking. `waits`: whether it may wait.
     pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, waits: bool) -> LinePlace {
         let LockInfo { key, is_shared, is_fair, .. } = record.info();
         let has_order = waits && *is_fair;
@@ -24,7 +24,7 @@ impl Coordinator {
         lines.enter(key, which, self.clock.now(), record.rules().voter_deadline)
     }
 
-    /// Asks the voters once, and tells those behind in line what that came to.
+    /// Asks the voters once, and passes the outcome on to the line.
     pub(crate) async fn ask_in_turn(
         self: &Arc<Self>,
         record: &Arc<dyn LockRecord>,
@@ -90,8 +90,8 @@ impl Coordinator {
         self.report_denial(record, denial)
     }
 
-    /// Waits for the first place until the limit; one that asks once, until the first in line has
-    /// heard from the voters. What an attempt under way comes to is waited for in any case.
+    /// Waits for the first place until the limit. A caller that asks once waits until the first in
+    /// line has an answer. The outcome of an attempt under way is awaited in any case.
     async fn turn_in_time<'a>(
         &self,
         place: &'a LinePlace,

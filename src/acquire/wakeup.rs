@@ -63,8 +63,8 @@ impl Wakeups {
         Callee { wakeups: Arc::clone(self), place, ahead: None, hearing }
     }
 
-    /// This client gives back what it was given at this place: those of its own tasks who stand
-    /// right behind hear it at once.
+    /// This client gives back the hold of this place: its own waiters right behind it hear that at
+    /// once.
     pub(crate) fn pass_on(&self, place: &str) {
         self.with_tables(|Tables { callees, followers, .. }| {
             if followers.is_empty() {

@@ -61,7 +61,7 @@ impl MutexKeys {
         self.name(self.parts.fence)
     }
 
-    /// Who waits in order, by ticket.
+    /// Who waits, by ticket.
     pub(crate) fn queue(&self) -> Word<'_> {
         self.name(self.parts.queue)
     }
@@ -71,7 +71,8 @@ impl MutexKeys {
         self.name(self.parts.alive)
     }
 
-    /// Where a change is published for those who stand in no queue; nothing where all who wait do.
+    /// Where changes are published for observers of an election and for programs of another
+    /// library; nothing for any other lock.
     pub(crate) fn channel(&self) -> Word<'_> {
         self.parts.channel.map_or(Word::NOTHING, |channel| self.name(channel))
     }

@@ -1,5 +1,5 @@
 //! A lock that one holds at a time, on the voters: a hash of the hold and its count, with the lease
-//! as its expiry, and the queue of those who wait in order.
+//! as its expiry, and the queue of those who wait.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,7 +33,7 @@ impl ExclusiveKind {
         }
     }
 
-    /// Whoever waits does so in the queue, from the beginning.
+    /// Waiters come in the order of asking.
     fn is_fair(self) -> bool {
         self != Self::Mutex
     }
