@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::{Coordinator, line::Turn};
 use crate::proto::{Error, Kind, Limit, LockName};
 
-/// So many attempts gather a majority at the same time. Each has one request on its way to each
+/// How many attempts gather a majority at the same time. Each has one request on its way to each
 /// voter: more would only stand in line there, and be late. Two calls of 32 are under way to a
 /// voter at a time: with fewer attempts there is not always a next one ready.
 const MOST: usize = 128;
@@ -46,7 +46,7 @@ impl Coordinator {
     }
 
     /// Leave to make an attempt, if the caller does not have it: waits for it until its limit, if
-    /// it has one, and tells those behind in line.
+    /// it has one. Its line knows meanwhile that it is held up.
     pub(super) async fn admit<'a>(
         &'a self,
         admitted: Option<Admitted<'a>>,

@@ -26,7 +26,7 @@ pub(crate) struct ElectionAsked {
     pub(crate) news: Arc<str>,
 }
 
-/// So long at least a leader has to tell its token before the voters are asked again.
+/// How long a leader has at least to store its token, before the voters are asked again.
 const LACKING: Duration = Duration::from_millis(5);
 
 /// Who leads: somebody, nobody, or why that cannot be known.
@@ -43,8 +43,8 @@ impl Coordinator {
         self.gate.within(counted).await
     }
 
-    /// Listens to the voters until they say something together, or have had their time. Asks them
-    /// again while they name a leader that has not told them its token.
+    /// Listens to the voters until a majority decides, or their time is over. Asks them again while
+    /// they name a leader that has not stored its token there.
     async fn count(&self, asked: &ElectionAsked) -> (WhoLeads, Census) {
         let Self { clock, panel, .. } = self;
         let rules = panel.adapt(asked.record.rules());
@@ -52,7 +52,7 @@ impl Coordinator {
         loop {
             let (mut census, started) = (Census::new(panel.quorum), clock.now());
             let mut replies = panel.ask_all(&asked.look);
-            // As long as the majority took, the others have time.
+            // The others have as long as the majority took.
             let mut again = None;
             loop {
                 let now = clock.now();
@@ -144,7 +144,7 @@ impl ElectionWatch {
         }
     }
 
-    /// Who leads, when that has changed since it was last told. Fails where the client is closed.
+    /// Who leads, when that has changed since the last answer. Fails where the client is closed.
     pub(crate) async fn next(&mut self) -> Result<LedBy, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let led_by =

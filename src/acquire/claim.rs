@@ -24,7 +24,7 @@ pub(crate) struct Won {
     pub(crate) late: Replies,
     /// Of a semaphore.
     pub(crate) slots: Option<Slots>,
-    /// The voters that gave other slots.
+    /// Voters that gave other slots, and need to learn which ones the hold has.
     pub(crate) elsewhere: Vec<usize>,
 }
 
@@ -51,7 +51,7 @@ impl Won {
         &self.claim.hold
     }
 
-    /// For how long its client had stood still before it asked.
+    /// For how long in all its client had stood still before it asked.
     pub(crate) fn stood_still(&self) -> Duration {
         self.claim.stood_still
     }
@@ -71,8 +71,8 @@ impl Won {
     }
 }
 
-/// Votes that were asked for, and are given back on drop wherever they may have been given: also
-/// where the answer is unknown, also when the caller was cancelled.
+/// Votes that were asked for. On drop they are given back wherever they may have been given, also
+/// if the answer is unknown or the caller was cancelled.
 #[derive(Debug)]
 pub(crate) struct Claim {
     coordinator: Arc<Coordinator>,

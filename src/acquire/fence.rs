@@ -26,7 +26,7 @@ impl Coordinator {
     ) -> Result<Option<Token>, Defeat> {
         let Some((token, stored)) = tokens.fix() else { return Ok(None) };
         if !stored.is_won() && !crate::mutant!("token_is_not_stored") {
-            // Whoever refused may grant now.
+            // A voter that refused may grant now.
             claim.owe_all();
             self.store_token(claim, token, stored, *rules, started, limit).await?;
         }

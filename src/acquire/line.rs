@@ -49,7 +49,7 @@ struct Line {
     /// until its turn is over. If every task did, all would be woken again and again.
     has_teller: AtomicBool,
     news: Signal<LineNews>,
-    /// Changes when whoever is first hears no quorum, or another comes first while there is none.
+    /// Changes when the first in line hears no quorum, or another comes first while there is none.
     silence: Signal<()>,
     /// How many of this line got the lock since others could ask first.
     in_a_row: AtomicU32,
@@ -58,7 +58,7 @@ struct Line {
 /// What is known in a line. It outlasts the turn in which it was heard.
 #[derive(Debug)]
 struct LineNews {
-    /// Whoever is first now has heard nothing yet.
+    /// The first in line has heard nothing yet.
     asking: bool,
     /// It waits for its turn among the client's attempts, so what is known is old.
     is_held_up: bool,
@@ -136,7 +136,7 @@ impl Lines {
         Self { lines: Mutex::default(), turns }
     }
 
-    /// Whoever comes gives the voters so much time to answer.
+    /// `voter_deadline`: how long the caller gives the voters to answer.
     pub(crate) fn enter(
         self: &Arc<Self>,
         lock: &Arc<str>,
@@ -236,8 +236,8 @@ impl LinePlace {
         self.line.news.read(|news| self.silent(news).filter(is_too_long).cloned())
     }
 
-    /// Completes when it has been silent for too long, and either whoever is first has heard that
-    /// once more or another comes first: while an attempt is under way, it may end the silence.
+    /// Completes when no quorum has answered for too long, and either the first in line has heard
+    /// that once more or another comes first: an attempt under way may end the silence.
     pub(crate) fn silence(
         &self,
         is_too_long: impl Fn(Moment) -> bool,
@@ -279,7 +279,7 @@ impl<'a> Turn<'a> {
         (self.place.known(), self.place.silent_since())
     }
 
-    /// Whoever has the turn begins to ask.
+    /// The task with the turn begins to ask.
     pub(crate) fn ask(&self) {
         self.change(|news| (news.asking, news.is_held_up) = (true, false));
     }
@@ -289,7 +289,7 @@ impl<'a> Turn<'a> {
         self.change(|news| news.is_held_up = is_held_up);
     }
 
-    /// Whoever has the turn got the lock.
+    /// The task with the turn got the lock.
     pub(crate) fn count_grant(&self) {
         self.place.line.in_a_row.fetch_add(1, Relaxed);
     }

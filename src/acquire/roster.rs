@@ -41,7 +41,7 @@ struct Comparison {
     /// How many connections to it there had been when it was last asked.
     connections: u64,
     is_asked: bool,
-    /// It was told what this client believes, when it was last asked.
+    /// The last question said what this client believes.
     is_told: bool,
     /// What it had when it was last heard.
     heard: Option<(Moment, Vec<RosterEntry>)>,
@@ -65,8 +65,8 @@ impl Comparing {
         Self { clock: clock.clone(), standings, replies, voters, has_looked: false }
     }
 
-    /// The next answer; `None` where something else is to be done. `asks`: voters are asked until
-    /// `limit` when it is their turn. Otherwise it is no reason to wake up, again and again.
+    /// The next answer; `None` where something else is to be done. `asks`: wakes up also when it is
+    /// a voter's turn to be asked.
     async fn next(
         &mut self,
         seen: u64,
@@ -94,7 +94,7 @@ impl Comparing {
         self.voters.iter().all(|voter| !voter.is_asked)
     }
 
-    /// Whether a voter that stands ready did not say what it has: perhaps that clashes.
+    /// Whether a connected voter did not answer: perhaps its roster clashes.
     fn is_unclear(&self) -> bool {
         self.voters.iter().any(|voter| {
             let is_silent = matches!(voter.silent, Some(Cause::TimedOut(_) | Cause::Broken(_)));
@@ -102,7 +102,7 @@ impl Comparing {
         })
     }
 
-    /// What the other voters had, for one that they do not share clients with.
+    /// What the other voters said, for one that may have other clients.
     fn carried(&self, to: usize, now: Moment) -> String {
         let others = self.voters.iter().enumerate().filter(|(voter, _)| *voter != to);
         let heard = others.filter_map(|(_, voter)| voter.heard.as_ref());
@@ -150,7 +150,7 @@ impl Coordinator {
             is_over = clock.now() >= due;
             let is_patient = !is_over && clock.now().since(started) < PATIENCE;
             if comparing.is_idle() && !(is_patient && comparing.is_unclear()) {
-                // Those that are spread over a cluster are in step before they are told anything.
+                // Parts of a cluster are in step before this client says anything to them.
                 if !comparing.has_looked && self.reaches(&comparing) {
                     (comparing.has_looked, is_over) = (true, false);
                     continue;
@@ -199,8 +199,8 @@ impl Coordinator {
         Error::new(Kind::Connect { needed, after }, self.panel.report(verdicts))
     }
 
-    /// Whether a majority was heard of late. Clients of both sets whose new voters do not answer do
-    /// not know what clients of these do, so they say nothing to the old ones.
+    /// Whether a majority was heard of late. A client of both sets whose new voters do not answer
+    /// says nothing to the old ones: it does not know what clients of the new voters believe.
     fn reaches(&self, comparing: &Comparing) -> bool {
         let now = self.clock.now();
         self.panel.quorum.reached(|voter| {
@@ -321,7 +321,7 @@ impl Coordinator {
     }
 }
 
-/// What the voter has, if it said so.
+/// The beliefs in a voter's answer.
 fn entries(outcome: &Outcome<Answer>) -> Outcome<Vec<RosterEntry>> {
     let answer = outcome.as_ref().map_err(Cause::clone)?;
     let entries = answer.text().and_then(|text| text.lines().map(RosterEntry::read).collect());

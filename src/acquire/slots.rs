@@ -16,7 +16,7 @@ use crate::{
     voter::Replies,
 };
 
-/// So many semaphores are remembered of which was warned.
+/// For how many semaphores it is remembered that the client has warned.
 const MOST: usize = 1024;
 
 /// The semaphores that others use with fewer permits, as the log has it.
@@ -47,7 +47,7 @@ impl Coordinator {
             let elsewhere = slots.elsewhere(&fixed);
             FixedSlots { slots: fixed, votes, elsewhere }
         } else {
-            // Whoever refused may grant now.
+            // A voter that refused may grant now.
             claim.owe_all();
             self.agree_on_slots(claim, given, replies, granted).await?
         };

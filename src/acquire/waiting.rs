@@ -129,7 +129,7 @@ impl Coordinator {
         }
     }
 
-    /// The error for a caller that wants to be told who has the lock.
+    /// The error for a caller that wants to know who has the lock.
     pub(crate) fn busy(&self, record: &dyn LockRecord, refusal: Refusal) -> Error {
         let Refusal { by, waits, ends, verdicts } = refusal;
         let lease_left = ends.map(|ends| ends.since(self.clock.now()));

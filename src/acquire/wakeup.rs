@@ -24,7 +24,7 @@ use crate::{
 /// that know nothing of the queue are to ask.
 const FOR_OTHERS: &str = "00";
 
-/// Whatever somebody in this client waits to hear.
+/// All that waiters of this client listen to.
 #[derive(Debug, Default)]
 pub(crate) struct Wakeups(Mutex<Tables>);
 
@@ -263,7 +263,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Starts to listen; each reply tells when its voter's channel is known to be heard.
+    /// Starts to listen; each reply comes when its voter has confirmed the subscription.
     pub(crate) fn start(
         wakeups: &Arc<Wakeups>,
         voters: &Arc<[Voter]>,

@@ -162,7 +162,7 @@ impl MutexRecord {
         Form::new(&mutex::INSPECT, self.rules(), &[]).question(keys)
     }
 
-    /// What whoever asks who leads asks with.
+    /// The question who leads.
     pub(super) fn asked(self: &Arc<Self>) -> ElectionAsked {
         let keys = &self.made.keys;
         let form = Form::new(&election::LOOK, self.rules(), &[]);
