@@ -26,12 +26,12 @@ use crate::{
     proto::{Error, HoldId, Leader, LeaderValue, Limit, Token},
 };
 
-/// An election: of all candidates one leads, and says of itself where it is found.
+/// An election: one of the candidates leads, and its value says where to find it.
 ///
 /// Made by [`Quorate::election`](crate::Quorate::election); a cheap value that says which election
-/// and how, and that sends nothing before a call. Whoever wants to lead [campaigns](Self::campaign)
-/// with a value, its address for example. Whoever wants to know who leads asks
-/// [once](Self::leader), or [observes](Self::observe); for that nobody has to be a candidate.
+/// and how, and that sends nothing before a call. A candidate [campaigns](Self::campaign) with a
+/// value, its address for example. Everybody can ask [once](Self::leader) who leads, or
+/// [observe](Self::observe) it.
 ///
 /// Candidates come in the order of asking, as with a [`FairMutex`](crate::FairMutex), whose
 /// guarantees hold here too. A leader that resigns hands over at once. One that dies is replaced
@@ -136,8 +136,8 @@ impl Election {
         self.run_for(&value, self.0.within(limit))
     }
 
-    /// As [`campaign_within`](Self::campaign_within), but that its turn has not come is an error.
-    /// It names the hold of the leader, and says when its lease would end.
+    /// As [`campaign_within`](Self::campaign_within), but fails if its turn has not come. The error
+    /// names the hold of the leader, and says when its lease would end.
     ///
     /// # Errors
     ///
@@ -197,12 +197,12 @@ impl Election {
         async move { coordinator.ask_who_leads(&asked?).await }
     }
 
-    /// Follows who leads: a stream that begins with who leads now, and then tells each change.
+    /// Follows who leads: a stream that begins with who leads now, and goes on with each change.
     ///
     /// It listens to the voters, and asks all of them when some of them say that something has
     /// changed, when messages may have been lost, and by the
-    /// [poll interval](crate::Builder::poll_interval). So it tells a change within a round trip,
-    /// and no change that lasts is missed. It never tells a leader whom no majority names, and a
+    /// [poll interval](crate::Builder::poll_interval). So it shows a change within a round trip,
+    /// and misses no change that lasts. It never shows a leader whom no majority names, and a
     /// value that was replaced never comes back.
     ///
     /// Nothing is sent before the stream is polled.
@@ -295,7 +295,7 @@ impl Leadership {
     }
 
     /// The fencing token: higher than that of every leader before. Show it to what only the leader
-    /// may write to, and let that refuse whoever comes with a lower one.
+    /// may write to, and let that refuse lower ones.
     pub fn token(&self) -> Token {
         self.token
     }
@@ -453,8 +453,8 @@ pub enum Observed {
 ///
 /// Made by [`Election::observe`](crate::Election::observe). It ends when the client is closed, or
 /// with an error as [`Observed::Unknown`] if the election cannot be asked for at all. It listens to
-/// the voters from when it is first polled until it is dropped. Of changes that follow each other
-/// faster than it is polled it tells the last.
+/// the voters from when it is first polled until it is dropped. Of changes that come faster than it
+/// is polled it shows only the last.
 #[must_use = "it does nothing until it is polled"]
 pub struct Observer {
     name: String,

@@ -293,8 +293,8 @@ macro_rules! token {
     ($name:ident, $acquire:literal) => {
         impl $name {
             /// The fencing token of this hold: higher than that of every hold of the lock before
-            /// it. Show it to what the lock protects, and let that refuse whoever comes with a
-            /// lower one: then the work of a hold that was lost without noticing does no harm.
+            /// it. Show it to what the lock protects, and let that refuse lower ones: then the late
+            /// work of a lost hold does no harm.
             ///
             /// Entering again and renewals do not change it.
             ///

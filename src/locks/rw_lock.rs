@@ -31,12 +31,12 @@ use crate::{
 ///
 /// # Owners
 ///
-/// Without [`owner`](Self::owner) every acquisition is a hold of its own. Whoever has the same
-/// owner enters again what it reads, also past writers that wait, and what it writes. While it
-/// writes, it may read as well, at once: such a read goes on when the write ends, before anybody
-/// else can write (see [`WriteGuard::downgrade`]). While it only reads, it cannot write: that would
-/// wait for itself, and is [refused](Error::is_deadlock) at once, also where its read came while
-/// its write was waiting.
+/// Without [`owner`](Self::owner) every acquisition is a hold of its own. An owner enters again
+/// what it reads, also past writers that wait, and what it writes. While it writes, it may read as
+/// well, at once: such a read goes on when the write ends, before anybody else can write (see
+/// [`WriteGuard::downgrade`]). While it only reads, it cannot write: that would wait for itself,
+/// and is [refused](Error::is_deadlock) at once, also where its read came while its write was
+/// waiting.
 ///
 /// Without an owner nothing shows that two guards are of one task, so a task that holds one and
 /// waits for another may wait for itself for ever: a write waits for the task's own read, and a
@@ -409,8 +409,8 @@ guard! {
 token!(WriteGuard, "rw_lock(\"invoice:42\").write()");
 
 impl WriteGuard {
-    /// Reads as well, as a hold of its own with the same lease. It is given at once, whoever waits,
-    /// and goes on when the write ends: nobody writes in between.
+    /// Reads as well, as a hold of its own with the same lease. It is given at once, past all
+    /// waiters, and goes on when the write ends: nobody writes in between.
     ///
     /// # Errors
     ///

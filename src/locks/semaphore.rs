@@ -14,7 +14,7 @@ use crate::{
     proto::{Error, Owner, Slots},
 };
 
-/// A semaphore held by majorities of the voters: of its permits each is one holder's at a time.
+/// A semaphore held by majorities of the voters: each permit has one holder at a time.
 ///
 /// Made by [`Quorate::semaphore`](crate::Quorate::semaphore) with the number of permits; a cheap
 /// value that says which semaphore and how, and that sends nothing before
@@ -31,16 +31,16 @@ use crate::{
 /// # Permits
 ///
 /// All users of a semaphore should name the same number of permits. Where they do not, each voter
-/// goes by the smallest number that somebody who holds or waits has asked with, for a lease after
-/// that: it gives no slot beyond, and none while as many are taken. Nobody who holds loses
-/// anything. A client that is given a permit under these terms says so in the log, once for each
-/// semaphore. So to raise the number, change it everywhere. The higher number takes effect one
-/// lease after the last request with the smaller one.
+/// goes by the smallest number with which a holder or a waiter has asked, for a lease after that:
+/// it gives no slot beyond, and none while as many are taken. No holder loses a permit. A client
+/// that gets a permit under a smaller number says so in the log, once for each semaphore. So to
+/// raise the number, change it everywhere. The higher number takes effect one lease after the last
+/// request with the smaller one.
 ///
 /// # Owners
 ///
-/// Without [`owner`](Self::owner) every acquisition is a hold of its own. Whoever has the same
-/// owner enters again what it holds if it asks for as many permits, and takes none besides.
+/// Without [`owner`](Self::owner) every acquisition is a hold of its own. An owner that asks for as
+/// many permits as it holds enters again, and takes no others.
 ///
 /// # What is not guaranteed
 ///
@@ -186,8 +186,8 @@ impl Semaphore {
         self.acquire_many_within(1, limit)
     }
 
-    /// As [`acquire_within`](Self::acquire_within), but that no permit has come is an error. It
-    /// names one of those who hold, and says when a permit may come back, so an HTTP handler can
+    /// As [`acquire_within`](Self::acquire_within), but fails if no permit has come. The error
+    /// names one of the holders, and says when a permit may come back, so an HTTP handler can
     /// answer 429. For `Retry-After` take a number of your own: see [`Error::lease_left`].
     ///
     /// # Errors
@@ -205,8 +205,8 @@ impl Semaphore {
         self.acquire_many_or_busy(1, limit)
     }
 
-    /// Acquires so many permits, 256 at most, all for one guard or none. Whoever wants several
-    /// waits in turn as everybody else, and is not passed by those who want fewer.
+    /// Acquires so many permits, 256 at most, all for one guard or none. A caller that wants
+    /// several waits for its turn, and is not passed by callers that want fewer.
     ///
     /// # Errors
     ///
