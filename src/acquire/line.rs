@@ -32,11 +32,6 @@ pub(crate) struct Lines {
 /// A lock, and which of its lines.
 type LineKey = (Arc<str>, &'static str);
 
-/// The one line of a lock, where it has no more.
-fn only(lock: &Arc<str>) -> LineKey {
-    (Arc::clone(lock), "")
-}
-
 #[derive(Debug)]
 struct Line {
     key: LineKey,
@@ -157,7 +152,8 @@ impl Lines {
     /// Since when somebody stands in line for the lock, if anybody does.
     pub(super) fn since(&self, key: &Arc<str>) -> Option<Moment> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.get(&only(key)).map(|line| line.since)
+        let of_lock = lines.values().filter(|line| line.key.0 == *key);
+        of_lock.map(|line| line.since).min()
     }
 }
 

@@ -46,8 +46,7 @@ impl Kind {
     /// The script by which it is asked for.
     pub(crate) fn acquires(self) -> &'static str {
         match self {
-            Self::Plain | Self::All => "mutex/acquire",
-            Self::Fair => "fair/acquire",
+            Self::Plain | Self::Fair | Self::All => "mutex/acquire",
             Self::Read(_) | Self::Write => "rw/acquire",
             Self::Permits { .. } => "semaphore/acquire",
             Self::Election => "election/acquire",

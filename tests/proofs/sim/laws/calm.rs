@@ -100,7 +100,9 @@ impl<'a> Calm<'a> {
 
     /// Since `before` no voter has run it more often than that.
     pub(crate) fn expect_runs(&self, script: &str, before: Vec<u64>, most: usize) {
-        let mut runs = self.runs(script).into_iter().zip(before);
+        let runs = self.runs(script);
+        assert!(runs.iter().any(|runs| *runs > 0), "no voter ever ran {script}");
+        let mut runs = runs.into_iter().zip(before);
         if runs.any(|(now, before)| now > before + most as u64) {
             self.costs(format!("a voter ran {script} more than {most} times"));
         }
