@@ -1,27 +1,25 @@
-//! Voters that are changed: which of them each client has, and its steps from the old ones to the
-//! new ones.
+//! Voters that are changed: which of them each client has.
 
 use std::ops::Range;
 
 use quorate::proto::Quorum;
 
-/// Of all models that change them.
-const VOTERS: usize = 3;
-
-/// Of the voters these are only new, in both sets, and only old, in this order; and the steps that
-/// clients make.
+/// Of the voters so many are only new, in both sets, and only old, in this order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     pub(crate) only_new: usize,
     pub(crate) both: usize,
-    pub(crate) from: Sets,
-    pub(crate) to: Sets,
+    pub(crate) only_old: usize,
 }
+
+/// Of the models: one voter to three, three to one, one after another, and two of which one stays.
+pub(crate) const CHANGES: [Change; 4] =
+    [Change::of(2, 1), Change::of(0, 1), Change::of(2, 0), Change::of(1, 1)];
 
 /// Which voters a client has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Sets {
-    /// All of them, and there is one set.
+    /// All of them, where none are changed.
     #[default]
     All,
     Old,
@@ -40,17 +38,21 @@ impl Sets {
 }
 
 impl Change {
-    /// Through all three steps.
+    /// Of three voters.
     pub(crate) const fn of(only_new: usize, both: usize) -> Self {
-        Self { only_new, both, from: Sets::Old, to: Sets::New }
+        Self { only_new, both, only_old: 3 - only_new - both }
     }
 
-    fn new_ones(self) -> Range<usize> {
+    pub(crate) fn voters(self) -> usize {
+        self.only_new + self.both + self.only_old
+    }
+
+    pub(crate) fn new_ones(self) -> Range<usize> {
         0..self.only_new + self.both
     }
 
-    fn old_ones(self) -> Range<usize> {
-        self.only_new..VOTERS
+    pub(crate) fn old_ones(self) -> Range<usize> {
+        self.only_new..self.voters()
     }
 
     /// The voters that a client asks, which are neighbours.
@@ -58,14 +60,13 @@ impl Change {
         match sets {
             Sets::Old => self.old_ones(),
             Sets::New => self.new_ones(),
-            Sets::All | Sets::Joint => 0..VOTERS,
+            Sets::All | Sets::Joint => 0..self.voters(),
         }
     }
 
     pub(crate) fn quorum_of(self, sets: Sets) -> Quorum {
-        let Self { only_new, both, .. } = self;
         match sets {
-            Sets::Joint => Quorum::joint(only_new, both, VOTERS - only_new - both),
+            Sets::Joint => Quorum::joint(self.only_new, self.both, self.only_old),
             _ => Quorum::of(self.voters_of(sets).len()),
         }
     }

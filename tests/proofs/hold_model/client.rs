@@ -226,8 +226,7 @@ impl State {
     /// has the new voters alone while somebody has the old ones alone.
     pub(crate) fn next_sets(&self, client: u8, rules: &Rules) -> Option<Sets> {
         let it = self.client(client);
-        let to = rules.bounds.change?.to;
-        if it.phase != Phase::Idle || it.sets == to {
+        if it.phase != Phase::Idle || it.sets == rules.bounds.steps.1 {
             return None;
         }
         if rules.breaks(Broken::StepSkipped) && it.sets == Sets::Old {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::hold_model::{
-    rules::{Broken, RenewalCounts, Rules},
+    rules::{Broken, Rules},
     state::{Answer, Hold, Line, Phase, State},
 };
 use quorate::proto::{
@@ -107,11 +107,10 @@ impl Rules {
     pub(crate) fn counts(&self, phase: Phase, line: &Line, forgot: Option<u8>) -> bool {
         let Some(age) = phase.asked() else { return false };
         let Some(kept_out) = self.kept_out(forgot, age) else { return true };
-        let holds = matches!(phase, Phase::Holding { .. });
-        match self.renewal_counts {
-            RenewalCounts::Always if holds => true,
-            RenewalCounts::Proven if holds => self.is_proven(line, kept_out),
-            _ => kept_out.verdict() == Verdict::Granted,
+        if matches!(phase, Phase::Holding { .. }) {
+            self.breaks(Broken::AnyRenewalCounts) || self.is_proven(line, kept_out)
+        } else {
+            kept_out.verdict() == Verdict::Granted
         }
     }
 

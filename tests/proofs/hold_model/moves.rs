@@ -3,14 +3,12 @@
 use stateright::Property;
 
 use crate::{
-    check::{Explored, Passed, Protocol},
+    check::{Explored, Protocol},
     hold_model::{
-        landmarks::{self, Landmark},
         properties,
         rules::{Broken, Rules},
         state::{Answer, Phase, State, VOTERS},
     },
-    mutant,
 };
 
 /// One step. Voters are told by their place in the state.
@@ -39,7 +37,6 @@ pub(crate) enum Move {
 impl Protocol for Rules {
     type State = State;
     type Move = Move;
-    type Landmark = Landmark;
 
     fn alive(&self) -> Option<&'static str> {
         match self.broken {
@@ -68,9 +65,8 @@ impl Protocol for Rules {
         }
     }
 
-    fn next(&self, before: &State, step: Move, passed: &Passed) -> Option<State> {
+    fn next(&self, before: &State, step: Move) -> Option<State> {
         let mut after = before.after(step, self);
-        landmarks::pass(passed, before, step, &after, self);
         after.drop_void(self);
         after.put_in_order(self);
         // Where no time is left to run out, time changes nothing. Everything else does.
@@ -81,29 +77,18 @@ impl Protocol for Rules {
         properties::all()
     }
 
-    /// With the names of voters, what they answer, and what clients make of that.
+    /// With the names of the voters, what is under way to them, and what clients make of it.
     fn tell(&self, state: &State, step: Move) -> String {
         let after = state.after(step, self);
-        let at = |voter: usize| format!("voter {}", state.names[voter]);
-        let way = |client, voter: usize| state.voters[voter].line(client).way;
-        match step {
+        let (request, answer) = match step {
             Move::Arrive(client, voter) => {
-                let (request, reply) =
-                    (way(client, voter).queue.first(), after.voters[voter].line(client).reply);
-                format!("{request:?} of {client} arrives at {}: {reply:?}", at(voter))
+                let line = |state: &State| *state.voters[voter].line(client);
+                (line(state).way.queue.first(), line(&after).reply)
             }
-            Move::ArriveLate(client, voter) => {
-                let request = way(client, voter).late.first();
-                format!("late, {request:?} of {client} arrives at {}", at(voter))
-            }
-            Move::Hear(client, voter) => {
-                format!("{client} hears {}: {:?}", at(voter), after.client(client).phase)
-            }
-            Move::ExpireEarly(voter) | Move::Cut(_, voter) | Move::Crash { voter, .. } => {
-                format!("{step:?}: {}", at(voter))
-            }
-            step => format!("{step:?}"),
-        }
+            _ => (None, Answer::None),
+        };
+        let phases = after.clients.map(|client| client.phase);
+        format!("{step:?} of voters {:?}: {request:?}, {answer:?}; {phases:?}", state.names)
     }
 }
 
@@ -162,7 +147,6 @@ impl State {
 
     /// The state after a step, its voters not yet in order.
     pub(crate) fn after(&self, step: Move, rules: &Rules) -> Self {
-        mutant::wake(rules.alive());
         let mut next = self.clone();
         match step {
             Move::Tick => next.tick(rules),

@@ -1,11 +1,11 @@
 //! Bugs of the library's own decisions: the model finds them too.
 
 use super::{
-    BARELY_HELD, CHANGES, NONE, TWO, exact,
+    BARELY_HELD, NONE, TWO, exact,
     properties::{EXCLUSION, FREE, NO_LEAK},
     rules::{Bounds, Budget, Rules},
 };
-use crate::check::finds;
+use crate::{change::CHANGES, check::finds};
 
 #[test]
 fn bugs_of_proto_break_what_they_break() {

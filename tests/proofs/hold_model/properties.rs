@@ -113,7 +113,7 @@ fn wins(state: State, rules: &Rules) -> bool {
 }
 
 /// Where it is a split as all clients have heard it.
-pub(crate) fn has_one_leader(state: &State, rules: &Rules) -> bool {
+fn has_one_leader(state: &State, rules: &Rules) -> bool {
     let leads = |client: &u8| state.asked_again(*client, rules).is_some();
     !state.is_split(rules) || rules.clients().filter(leads).count() == 1
 }
@@ -121,25 +121,10 @@ pub(crate) fn has_one_leader(state: &State, rules: &Rules) -> bool {
 impl State {
     /// All clients have heard all voters, each of these has told all of them of the same hold, and
     /// no hold has a majority.
-    pub(crate) fn is_split(&self, rules: &Rules) -> bool {
+    fn is_split(&self, rules: &Rules) -> bool {
         let holders = self.voters.each_ref().map(|voter| voter.told(self, rules));
         let votes = |hold| holders.iter().filter(|holder| **holder == hold).count();
         holders.iter().all(|holder| holder.is_some() && votes(*holder) < QUORUM)
-    }
-
-    /// All clients ask, and have heard that these have the votes.
-    pub(crate) fn heard(votes: [u8; VOTERS], rules: &Rules) -> Self {
-        let mut state = Self::first(rules);
-        rules.clients().for_each(|client| state.ask(client, rules));
-        for (voter, holder) in state.voters.iter_mut().zip(votes) {
-            let by = Hold { client: holder, number: 1 };
-            for client in rules.clients() {
-                let granted = client == holder;
-                let grant = Answer::Granted { counter: 0, anew: false };
-                voter.line_mut(client).heard = if granted { grant } else { Answer::Refused(by) };
-            }
-        }
-        state
     }
 }
 

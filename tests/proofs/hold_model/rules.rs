@@ -18,20 +18,9 @@ pub(crate) struct Rules {
     /// The restart rule: for how long a voter that came back empty is in quarantine and does not
     /// count towards a new hold. Zero switches the rule off.
     pub(crate) quarantine: u8,
-    pub(crate) renewal_counts: RenewalCounts,
     pub(crate) clock: Clock,
     pub(crate) broken: Option<Broken>,
     pub(crate) bounds: Bounds,
-}
-
-/// Whether the vote of a voter in quarantine counts when a standing hold renews.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RenewalCounts {
-    /// As `proto` says: for a hold that had this voter's vote before.
-    Proven,
-    /// For every hold.
-    Always,
-    Never,
 }
 
 /// What clients have for a floor. Without a floor all is zero.
@@ -71,6 +60,8 @@ pub(crate) enum Broken {
     RaisedElsewhere,
     /// A renewal raises the counter also where another hold has the vote, and that counts.
     RaisedUnderAnother,
+    /// A voter in quarantine counts for every renewal.
+    AnyRenewalCounts,
     /// A vote whose lease ended in the tick in which the voter forgot is a proof as well.
     ProofToTheLastTick,
     /// A vote that was given in quarantine counts if it is heard after it.
@@ -90,6 +81,8 @@ pub(crate) struct Bounds {
     pub(crate) start: Start,
     /// The voters are changed.
     pub(crate) change: Option<Change>,
+    /// The sets that clients have at first, and in the end.
+    pub(crate) steps: (Sets, Sets),
     /// Tokens are part of it.
     pub(crate) fenced: bool,
     /// Nobody releases or gives up before its time is over: there are fewer paths to search for one
@@ -134,8 +127,8 @@ impl Bounds {
     pub(crate) const fn of(attempts: [u8; MOST_CLIENTS]) -> Self {
         let start = Start::Free([0; VOTERS]);
         let budget = Budget::NONE;
-        let (change, fenced, patient) = (None, false, false);
-        Self { attempts, busy: 1, start, change, fenced, patient, budget }
+        let (change, steps) = (None, (Sets::All, Sets::All));
+        Self { attempts, busy: 1, start, change, steps, fenced: false, patient: false, budget }
     }
 
     pub(crate) const fn with(self, budget: Budget) -> Self {
@@ -155,8 +148,9 @@ impl Bounds {
         Self { start: Start::Free(counters), fenced: true, ..self }
     }
 
+    /// Through all three steps.
     pub(crate) const fn changing(self, change: Change) -> Self {
-        Self { change: Some(change), ..self }
+        Self { change: Some(change), steps: (Sets::Old, Sets::New), ..self }
     }
 
     pub(crate) const fn patient(self) -> Self {
@@ -172,9 +166,8 @@ impl Budget {
 impl Rules {
     /// The protocol, with the restart rule.
     pub(crate) fn kept(bounds: Bounds) -> Self {
-        let (lease, renewal_counts) = (3, RenewalCounts::Proven);
-        let (clock, broken) = (Clock::STANDS, None);
-        Self { lease, drift: 1, quarantine: lease, renewal_counts, clock, broken, bounds }
+        let (lease, clock, broken) = (3, Clock::STANDS, None);
+        Self { lease, drift: 1, quarantine: lease, clock, broken, bounds }
     }
 
     /// With another lease, and a quarantine as long.
@@ -212,10 +205,6 @@ impl Rules {
 
     pub(crate) fn clients(&self) -> Range<u8> {
         0..self.bounds.attempts.iter().map(|attempts| u8::from(*attempts > 0)).sum()
-    }
-
-    pub(crate) fn first_sets(&self) -> Sets {
-        self.bounds.change.map_or(Sets::All, |change| change.from)
     }
 
     pub(crate) fn voters_of(&self, sets: Sets) -> Range<usize> {

@@ -1,14 +1,12 @@
 //! What there is: voters, clients, and what is under way between them.
 
-use std::hash::{Hash, Hasher};
-
 use crate::{
     change::Sets,
     hold_model::{
         requests::{Kind, Request},
         rules::{Broken, Budget, Rules, Start},
     },
-    network::{Request as _, Way, put_in_order},
+    network::{Names, Request as _, Way, put_in_order},
 };
 
 pub(crate) const VOTERS: usize = 3;
@@ -19,11 +17,10 @@ pub(crate) const MOST_CLIENTS: usize = 3;
 /// One moment. All times are what is left or has passed, never dates, so that equal situations at
 /// different times are one state; and voters are in the order of what they contain, so that
 /// situations that differ by the voters' names are one state as well.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) struct State {
     pub(crate) voters: [Voter; VOTERS],
-    /// What a path calls the voters. No part of the situation.
-    pub(crate) names: [u8; VOTERS],
+    pub(crate) names: Names,
     pub(crate) clients: [Client; MOST_CLIENTS],
     pub(crate) budget: Budget,
     /// The highest token that was handed out.
@@ -131,8 +128,8 @@ impl State {
     pub(crate) fn first(rules: &Rules) -> Self {
         let mut state = Self {
             voters: [Voter::default(); VOTERS],
-            names: [1, 2, 3],
-            clients: [Client { sets: rules.first_sets(), ..Client::default() }; MOST_CLIENTS],
+            names: Names::FIRST,
+            clients: [Client { sets: rules.bounds.steps.0, ..Client::default() }; MOST_CLIENTS],
             budget: rules.bounds.budget,
             highest: 0,
             fell: false,
@@ -165,11 +162,6 @@ impl State {
         for voter in &mut self.voters[by..] {
             voter.line_mut(0).way.queue.pop();
         }
-    }
-
-    /// Everything that tells two situations apart.
-    fn situation(&self) -> (&[Voter; VOTERS], &[Client; MOST_CLIENTS], &Budget, u8, bool) {
-        (&self.voters, &self.clients, &self.budget, self.highest, self.fell)
     }
 
     /// Takes away what changes nothing whenever it arrives: fewer orders to look at.
@@ -228,18 +220,6 @@ impl State {
     pub(crate) fn is_at_rest(&self) -> bool {
         self.clients.iter().all(|client| client.phase == Phase::Idle)
             && self.voters.iter().flat_map(|it| &it.lines).all(|line| line.way.queue.is_empty())
-    }
-}
-
-impl PartialEq for State {
-    fn eq(&self, other: &Self) -> bool {
-        self.situation() == other.situation()
-    }
-}
-
-impl Hash for State {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.situation().hash(hasher);
     }
 }
 

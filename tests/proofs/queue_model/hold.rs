@@ -2,8 +2,7 @@
 
 use crate::queue_model::{
     judge::is_proven,
-    kind::Kind,
-    requests::Request,
+    requests::{Kind, Request},
     rules::{Broken, Rules},
     state::{Answer, MOST_PLACES, Phase, Place, Read, Round, State},
 };

@@ -3,15 +3,12 @@
 use stateright::Property;
 
 use crate::{
-    check::{Explored, Passed, Protocol},
-    mutant,
+    check::{Explored, Protocol},
     queue_model::{
-        landmarks::{self, Landmark},
         properties,
         requests::Request,
         rules::{Broken, Rules},
         state::{MOST_PLACES, Phase, Read, State},
-        tell::tell,
         voter::SLOTS,
         waiter::Loss,
     },
@@ -44,7 +41,6 @@ pub(crate) enum Move {
 impl Protocol for Rules {
     type State = State;
     type Move = Move;
-    type Landmark = Landmark;
 
     fn alive(&self) -> Option<&'static str> {
         self.breaks(Broken::TicketRaised).then_some("ticket_is_raised")
@@ -76,9 +72,8 @@ impl Protocol for Rules {
         }
     }
 
-    fn next(&self, before: &State, step: Move, passed: &Passed) -> Option<State> {
+    fn next(&self, before: &State, step: Move) -> Option<State> {
         let mut after = before.after(step, self);
-        landmarks::pass(passed, before, step, &after, self);
         after.drop_lost_claims(self);
         after.drop_void();
         after.put_in_order(self);
@@ -89,8 +84,14 @@ impl Protocol for Rules {
         properties::all()
     }
 
+    /// With the names of the voters, what is under way to them, and what users make of it.
     fn tell(&self, state: &State, step: Move) -> String {
-        tell(state, step, self)
+        let arrival = match step {
+            Move::Arrive(client, voter) => state.voters[voter].clone().run_next(client, self),
+            _ => None,
+        };
+        let places = state.after(step, self).places;
+        format!("{step:?} of voters {:?}: {arrival:?}; {places:?}", state.names)
     }
 }
 
@@ -166,7 +167,6 @@ impl State {
 
     /// The state after a step, its voters not yet in order.
     pub(crate) fn after(&self, step: Move, rules: &Rules) -> Self {
-        mutant::wake(rules.alive());
         let mut next = self.clone();
         match step {
             Move::Call(place) => next.call(place, rules),
@@ -205,8 +205,12 @@ impl State {
             }
             Move::Crash { voter, keeps_data: false } => {
                 next.budget.amnesias -= 1;
-                let asked = if rules.quarantine { self.asked() } else { Default::default() };
-                next.voters[voter].forget(asked);
+                let forgotten = !rules.breaks(Broken::NoQuarantine);
+                next.voters[voter].forget(if forgotten {
+                    self.asked()
+                } else {
+                    Default::default()
+                });
             }
             Move::Die(client) => {
                 next.budget.deaths -= 1;

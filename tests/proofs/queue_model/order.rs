@@ -1,7 +1,7 @@
 //! Law 4: who stands on a majority when another first asks, wins before it.
 
 use crate::queue_model::{
-    rules::Rules,
+    rules::{Broken, Rules},
     state::{MOST_PLACES, State},
 };
 
@@ -42,7 +42,7 @@ impl State {
         let keeps = rules.decide(other, stands);
         // Where nothing can be lost any more it is all the same on which voters.
         let is_safe = self.budget.amnesias + self.budget.lapses == 0;
-        let any = rules.takes_any_majority();
+        let any = rules.breaks(Broken::AnyMajority);
         let ticket = self.places[other].ticket;
         for voter in &mut self.voters {
             if !keeps {

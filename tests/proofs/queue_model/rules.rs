@@ -10,21 +10,8 @@ use quorate::proto::Quorum;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    pub(crate) order: Order,
-    /// The restart rule: a voter that came back empty does not count towards a new hold until all
-    /// that it may have voted for has ended.
-    pub(crate) quarantine: bool,
     pub(crate) broken: Option<Broken>,
     pub(crate) bounds: Bounds,
-}
-
-/// What a place must have kept since another first asked, for the other to come after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// Its ticket on the voters of one majority.
-    OneMajority,
-    /// At every moment its ticket on some majority.
-    SomeMajority,
 }
 
 /// What a user asks for. Each has one place. A fair mutex is a lock that all want to write.
@@ -51,6 +38,11 @@ pub(crate) enum Broken {
     /// A voter does not lower a ticket, and the waiter takes the largest that it hears of later: a
     /// mutant of `proto`.
     TicketRaised,
+    /// No rule is broken, but more is asked for: a place that has had its ticket on some majority at
+    /// every moment since another first asked wins before it. It is to be one majority.
+    AnyMajority,
+    /// A voter that came back empty counts before all that it may have voted for has ended.
+    NoQuarantine,
     /// Bids never carry a ticket: every voter has its own order of arrival.
     OrderOfArrival,
     /// The ticket is fixed by any answers, be they fewer than a majority.
@@ -67,8 +59,6 @@ pub(crate) enum Broken {
     Barging,
     /// The places of writers that died still count.
     StaleMark,
-    /// A voter looks whether somebody is in the way, and enters the hold in a second step.
-    TwoSteps,
     /// All readers of a voter end with the lease of the one that asked last.
     SharedDeadline,
     /// Everybody's ticket is the next, and a reader decides by its preference whom it waits for.
@@ -194,7 +184,7 @@ impl Budget {
 
 impl Rules {
     pub(crate) fn kept(bounds: Bounds) -> Self {
-        Self { order: Order::OneMajority, quarantine: true, broken: None, bounds }
+        Self { broken: None, bounds }
     }
 
     pub(crate) fn broken(broken: Broken, bounds: Bounds) -> Self {
@@ -277,10 +267,6 @@ impl Rules {
             (Wish::Write, _) | (Wish::Read(_), Wish::Write) => true,
         };
         self.places().filter(move |other| *other != place).filter(goes_before)
-    }
-
-    pub(crate) fn takes_any_majority(&self) -> bool {
-        self.order == Order::SomeMajority
     }
 
     pub(crate) fn only_tries(&self, place: usize) -> bool {

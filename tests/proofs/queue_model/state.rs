@@ -1,12 +1,9 @@
 //! What there is: voters, users, and what is under way between them.
 
-use std::hash::{Hash, Hasher};
-
 use crate::{
-    network::{Way, put_in_order},
+    network::{Names, Way, put_in_order},
     queue_model::{
-        kind::Kind,
-        requests::Request,
+        requests::{Kind, Request},
         rules::{Broken, Budget, Rules, Start},
         voter::{OWN, SLOTS},
         waiter::Loss,
@@ -22,11 +19,10 @@ pub(crate) const MOST_CLIENTS: usize = 3;
 /// any moment, in the order of one user's rounds; and a vote may end once that of its round has.
 /// Voters are in the order of what they contain, so that situations that differ by their names are
 /// one state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) struct State {
     pub(crate) voters: [Voter; MOST_VOTERS],
-    /// What a path calls the voters. No part of the situation.
-    pub(crate) names: [u8; MOST_VOTERS],
+    pub(crate) names: Names,
     pub(crate) places: [Place; MOST_PLACES],
     /// Its client has died.
     pub(crate) dead: [bool; MOST_PLACES],
@@ -54,8 +50,6 @@ pub(crate) struct Voter {
     /// By place: the last round in which its hold had this vote, as its client knows; kept only
     /// where voters forget.
     pub(crate) known: [Option<u8>; MOST_PLACES],
-    /// Where looking and entering are two steps: those that were let in and are not entered yet.
-    pub(crate) looked: [bool; MOST_PLACES],
 }
 
 /// A vote, until the deadline of this round.
@@ -146,7 +140,7 @@ impl State {
         let writer = Some(taken).filter(|_| !is_free);
         let mut first = Self {
             voters: [Voter::default(); MOST_VOTERS],
-            names: [1, 2, 3],
+            names: Names::FIRST,
             places: [Place::default(); MOST_PLACES],
             dead: [false; MOST_PLACES],
             budget: rules.bounds.budget,
@@ -174,11 +168,6 @@ impl State {
         self.lose(place, Loss { heard: 0b011, undo_last: false }, rules);
         self.drop_void();
         self.put_in_order(rules);
-    }
-
-    /// Everything that tells two situations apart.
-    fn situation(&self) -> impl Eq + Hash {
-        (self.voters, self.places, self.dead, self.budget, self.overtaken, self.parted)
     }
 
     /// Takes away what changes nothing whenever it arrives: fewer orders to look at.
@@ -258,18 +247,6 @@ impl State {
         self.places[place].phase != Phase::Waiting
             && self.is_live(place)
             && self.places[place].bids == round.bid
-    }
-}
-
-impl PartialEq for State {
-    fn eq(&self, other: &Self) -> bool {
-        self.situation() == other.situation()
-    }
-}
-
-impl Hash for State {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.situation().hash(hasher);
     }
 }
 

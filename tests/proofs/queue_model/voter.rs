@@ -1,8 +1,7 @@
 //! What a voter does: the Lua scripts, and crashes.
 
 use crate::queue_model::{
-    kind::Kind,
-    requests::Request,
+    requests::{Kind, Request},
     rules::{Broken, Rules, Turn, Wish},
     state::{Answer, Entry, MOST_PLACES, Round, Vote, Voter},
 };
@@ -24,11 +23,7 @@ impl Voter {
         client: usize,
         rules: &Rules,
     ) -> Option<(Request, Option<Answer>)> {
-        let request = self.lines[client].queue.first()?;
-        if self.only_looks(request, rules) {
-            return Some((request, None));
-        }
-        self.lines[client].queue.pop();
+        let request = self.lines[client].queue.pop()?;
         Some((request, self.run(request, false, rules)))
     }
 
@@ -37,18 +32,6 @@ impl Voter {
         if let Some(request) = self.lines[client].late.pop() {
             self.run(request, true, rules);
         }
-    }
-
-    /// The first of two steps.
-    fn only_looks(&mut self, request: Request, rules: &Rules) -> bool {
-        let place = request.place;
-        let asks = matches!(request.kind, Kind::Bid | Kind::Try);
-        if !asks || !rules.breaks(Broken::TwoSteps) || self.looked[place] {
-            return false;
-        }
-        let answer = self.clone().run(request, false, rules);
-        self.looked[place] = answer.is_some_and(|answer| answer.granted);
-        self.looked[place]
     }
 
     fn run(&mut self, request: Request, late: bool, rules: &Rules) -> Option<Answer> {
@@ -90,9 +73,6 @@ impl Voter {
                 let behind = !barges && self.is_behind(place, number, rules);
                 granted = !holder && (has || !behind);
             }
-        }
-        if std::mem::take(&mut self.looked[place]) {
-            granted = true;
         }
         if granted {
             self.grant(request, late, rules);

@@ -3,8 +3,7 @@
 use crate::{
     network::Requests,
     queue_model::{
-        kind::Kind,
-        requests::Request,
+        requests::{Kind, Request},
         rules::{Broken, Rules},
         state::{Answer, Phase, Place, State},
     },

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use stateright::Property;
 
 use crate::{
-    check::{Explored, Passed, Protocol},
-    mutant,
+    check::{Explored, Protocol},
     slot_model::{
-        rules::{Broken, CLIENTS, Landmark, Rules},
+        rules::{Broken, CLIENTS, Rules},
         state::{Phase, State, pairs},
     },
 };
@@ -43,7 +42,6 @@ pub(crate) enum Move {
 impl Protocol for Rules {
     type State = State;
     type Move = Move;
-    type Landmark = Landmark;
 
     fn alive(&self) -> Option<&'static str> {
         self.is_broken(Broken::AnySlotIsAVote).then_some("any_slot_is_a_vote")
@@ -111,7 +109,7 @@ impl Protocol for Rules {
         }
     }
 
-    fn next(&self, state: &State, step: Move, passed: &Passed) -> Option<State> {
+    fn next(&self, state: &State, step: Move) -> Option<State> {
         let (mut next, rules) = (state.clone(), self);
         match step {
             Move::Ask(client) => next.ask(client),
@@ -120,10 +118,10 @@ impl Protocol for Rules {
             Move::Arrive(client, voter) => next.arrive(client, voter, false, rules),
             Move::Lose(client, voter) => next.arrive(client, voter, true, rules),
             Move::RunAgain(client, voter) => next.run_copy(client, voter, rules),
-            Move::Hear(client, voter) => next.hear(client, voter, rules, passed),
-            Move::Forget => next.forget(passed),
+            Move::Hear(client, voter) => next.hear(client, voter, rules),
+            Move::Forget => next.forget(),
             Move::CountAgain => next.quarantined = false,
-            Move::Lapse(client) => next.lapse(client, passed),
+            Move::Lapse(client) => next.lapse(client),
             Move::Expire(client, voter) => next.voters[voter].given[client].clear(),
         }
         Some(next)
@@ -155,19 +153,17 @@ impl Rules {
     /// A copy that runs behind its undo leaves something until its lease ends; and so does what is
     /// lost, until it is sent again.
     fn nothing_is_left(&self, state: &State) -> bool {
-        mutant::wake(self.alive());
         let idle = state.clients.iter().all(|client| client.phase == Phase::Idle);
         if !idle || Self::is_troubled(state) {
             return true;
         }
         let mut left = state.clone();
-        left.settle(self, &Passed::default());
+        left.settle(self);
         left.voters.iter().all(|voter| voter.given.iter().all(Vec::is_empty))
     }
 
     /// Holders alone, and all that they sent has arrived.
     fn free_is_had(&self, state: &State) -> bool {
-        mutant::wake(self.alive());
         let asking = state.clients.iter().any(|client| client.phase == Phase::Asking);
         let next = (0..CLIENTS).find(|client| {
             self.wanted[*client] == 1 && state.clients[*client].phase == Phase::Idle
@@ -176,11 +172,11 @@ impl Rules {
             return true;
         };
         let mut after = state.clone();
-        after.settle(self, &Passed::default());
+        after.settle(self);
         // Two that have each other's slots on a voter exchange them with the second renewal.
         for client in [0, 1, 2, 0, 1, 2] {
             after.renew(client);
-            after.settle(self, &Passed::default());
+            after.settle(self);
         }
         if after.slots_held().len() >= usize::from(self.permits) {
             return true;
@@ -190,7 +186,7 @@ impl Rules {
             let mut after = after.clone();
             after.ask(next);
             after.ways[next][away].requests.clear();
-            after.settle(self, &Passed::default());
+            after.settle(self);
             matches!(after.clients[next].phase, Phase::Holding(_))
         })
     }

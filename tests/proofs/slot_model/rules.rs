@@ -1,6 +1,5 @@
 //! What may happen in a model, and which rule is left out.
 
-use crate::check::Mark;
 use quorate::proto::Circle;
 
 /// So many clients there are, of which some may want nothing.
@@ -64,26 +63,5 @@ impl Rules {
 
     pub(crate) fn circle(&self) -> Circle {
         Circle { start: 0, permits: self.permits }
-    }
-}
-
-/// What some path should come by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Landmark {
-    Won,
-    /// Voters gave different slots, and were asked to go on.
-    AskedAgain,
-    GaveUp,
-    /// A voter that gave other slots was told which the hold has.
-    PutRight,
-    /// A voter forgot what it had given to somebody who holds.
-    Forgot,
-    /// The lease of a holder ended.
-    Lapsed,
-}
-
-impl Mark for Landmark {
-    fn number(self) -> u32 {
-        self as u32
     }
 }

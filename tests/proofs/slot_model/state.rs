@@ -1,11 +1,8 @@
 //! Clients and voters, and what is on its way between them.
 
-use crate::{
-    check::Passed,
-    slot_model::{
-        rules::{Broken, CLIENTS, Landmark, Rules},
-        voter::{Request, Voter},
-    },
+use crate::slot_model::{
+    rules::{Broken, CLIENTS, Rules},
+    voter::{Request, Voter},
 };
 use quorate::proto::{Cause, Quorum, SlotNext, SlotVotes, Slots, Verdict, Votes};
 
@@ -119,12 +116,9 @@ impl State {
     }
 
     /// The first voter forgets all that it gave, and is in quarantine.
-    pub(crate) fn forget(&mut self, marks: &Passed) {
+    pub(crate) fn forget(&mut self) {
         (self.forgets, self.quarantined) = (self.forgets + 1, true);
         for (client, given) in self.clients.iter_mut().zip(&mut self.voters[0].given) {
-            if !given.is_empty() && matches!(client.phase, Phase::Holding(_)) {
-                marks.add(Landmark::Forgot);
-            }
             given.clear();
             client.suspects |= client.phase == Phase::Asking;
             client.forgotten |= client.phase != Phase::Idle;
@@ -137,8 +131,7 @@ impl State {
     }
 
     /// A holder trusts its lease no more.
-    pub(crate) fn lapse(&mut self, client: usize, marks: &Passed) {
-        marks.add(Landmark::Lapsed);
+    pub(crate) fn lapse(&mut self, client: usize) {
         self.lapses += 1;
         let client = &mut self.clients[client];
         client.phase = Phase::Idle;
@@ -183,11 +176,11 @@ impl State {
     }
 
     /// An answer is heard, and what follows from it done.
-    pub(crate) fn hear(&mut self, client: usize, voter: usize, rules: &Rules, marks: &Passed) {
+    pub(crate) fn hear(&mut self, client: usize, voter: usize, rules: &Rules) {
         let Some(given) = self.ways[client][voter].reply.take() else { return };
         if let Phase::Holding(slots) = self.clients[client].phase.clone() {
             if given.is_some_and(|given| given != slots) {
-                self.put_right(client, voter, slots, marks);
+                self.send(client, voter, Request::Renew(slots));
             }
             return;
         }
@@ -200,7 +193,7 @@ impl State {
             None => Event::Refused(voter),
         };
         self.note(client, event);
-        self.decide(client, rules, marks);
+        self.decide(client, rules);
     }
 
     fn note(&mut self, client: usize, event: Event) {
@@ -213,34 +206,26 @@ impl State {
         }
     }
 
-    fn put_right(&mut self, client: usize, voter: usize, slots: Vec<u16>, marks: &Passed) {
-        marks.add(Landmark::PutRight);
-        self.send(client, voter, Request::Renew(slots));
-    }
-
-    fn decide(&mut self, client: usize, rules: &Rules, marks: &Passed) {
+    fn decide(&mut self, client: usize, rules: &Rules) {
         let (mut slots, votes) = self.count(client, rules);
         let agrees = self.clients[client].heard.contains(&Event::AskedOn);
         if !agrees && !votes.is_won() {
             if votes.is_hopeless() {
-                marks.add(Landmark::GaveUp);
                 self.give_up(client, rules);
             }
             return;
         }
         match slots.advance() {
             SlotNext::Fixed(fixed, _) => {
-                marks.add(Landmark::Won);
                 let held = fixed.list().to_vec();
                 let elsewhere = slots.elsewhere(&fixed);
                 let it = &mut self.clients[client];
                 (it.phase, it.heard) = (Phase::Holding(held.clone()), Vec::new());
                 for voter in elsewhere {
-                    self.put_right(client, voter, held.clone(), marks);
+                    self.send(client, voter, Request::Renew(held.clone()));
                 }
             }
             SlotNext::Ask { floors, voters } => {
-                marks.add(Landmark::AskedAgain);
                 self.note(client, Event::AskedOn);
                 for voter in voters {
                     self.send(client, voter, Request::Ask(floors.list().to_vec()));
@@ -248,7 +233,6 @@ impl State {
             }
             SlotNext::Wait => {}
             SlotNext::Apart => {
-                marks.add(Landmark::GaveUp);
                 self.give_up(client, rules);
             }
         }
@@ -282,7 +266,7 @@ impl State {
     }
 
     /// Everything that is on its way arrives and is heard, until nothing is.
-    pub(crate) fn settle(&mut self, rules: &Rules, marks: &Passed) {
+    pub(crate) fn settle(&mut self, rules: &Rules) {
         let mut goes_on = true;
         while goes_on {
             goes_on = false;
@@ -292,7 +276,7 @@ impl State {
                     goes_on = true;
                 }
                 if self.ways[client][voter].reply.is_some() {
-                    self.hear(client, voter, rules, marks);
+                    self.hear(client, voter, rules);
                     goes_on = true;
                 }
             }
