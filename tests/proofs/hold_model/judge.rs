@@ -232,14 +232,11 @@ impl State {
 
     /// The token of a client that has won, whether a majority stores it, and who else is to.
     pub(crate) fn fix_token(&self, client: u8, rules: &Rules) -> Option<(u8, bool, Vec<usize>)> {
-        let counters = || self.lines(client, rules).map(|line| line.heard.counter());
-        let lowest = counters().flatten().min();
         let mut tokens = Tokens::new(self.quorum(client, rules));
-        for (voter, counter) in counters().enumerate() {
-            let Some(counter) = counter else { continue };
-            let lowest = lowest.filter(|_| rules.breaks(Broken::LowestAnswer));
+        for (voter, line) in self.lines(client, rules).enumerate() {
+            let Some(counter) = line.heard.counter() else { continue };
             // Those of a model begin at zero.
-            let number = u64::from(lowest.unwrap_or(counter)) + 1;
+            let number = u64::from(counter) + 1;
             tokens.heard(voter, Token::try_from(number).expect("it is above zero"));
         }
         let (token, stored) = tokens.fix()?;

@@ -54,8 +54,6 @@ pub(crate) enum Broken {
     NoWriteBack,
     /// Held at once, and the counters are raised meanwhile.
     WriteBackNotAwaited,
-    /// The token is the lowest that was answered.
-    LowestAnswer,
     /// The token is stored only at voters that have not granted.
     RaisedElsewhere,
     /// A renewal raises the counter also where another hold has the vote, and that counts.

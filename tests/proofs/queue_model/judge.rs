@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::queue_model::{
-    rules::{Broken, Rules},
+    rules::Rules,
     state::{Answer, Phase, State},
 };
 use quorate::proto::{
@@ -38,13 +38,6 @@ fn now() -> Moment {
 
 fn terms() -> Terms {
     Terms::new(LEASE, Drift { ppm: 0, fixed: Duration::ZERO })
-}
-
-impl Rules {
-    /// Any vote is enough if that rule is broken.
-    fn is_won(&self, votes: &Votes) -> bool {
-        votes.is_won() || self.breaks(Broken::WonByAMinority) && votes.granted() > 0
-    }
 }
 
 impl State {
@@ -97,8 +90,8 @@ impl State {
         if self.places[place].phase != Phase::Bidding {
             return false;
         }
-        if rules.only_tries(place) || rules.breaks(Broken::WonByAMinority) {
-            return rules.is_won(&self.votes_of(place, u8::MAX, rules));
+        if rules.only_tries(place) {
+            return self.votes_of(place, u8::MAX, rules).is_won();
         }
         self.bid_of(place, u8::MAX, LEASE, rules).next(now(), &[false; 3]) == BidNext::Won
     }
@@ -145,18 +138,7 @@ impl State {
         give_back.retain(|voter| heard >> voter & 1 > 0);
         let ticket =
             bid.ticket().map_or(0, |Ticket(number)| u8::try_from(number).expect("tickets are low"));
-        let lost = Lost { give_back, ticket, again: next == BidNext::Again };
-        if lost.ticket == 0 && rules.breaks(Broken::TicketOfAMinority) {
-            return self.fix_by_a_minority(place, heard, lost, rules);
-        }
-        lost
-    }
-
-    fn fix_by_a_minority(&self, place: usize, heard: u8, lost: Lost, rules: &Rules) -> Lost {
-        let told = || self.heard(place, heard, rules).map(|(_, answer)| answer);
-        let Some(ticket) = told().map(|answer| answer.ticket).min() else { return lost };
-        let again = told().any(|answer| answer.ticket != ticket || !answer.stands);
-        Lost { ticket, again, ..lost }
+        Lost { give_back, ticket, again: next == BidNext::Again }
     }
 
     /// A majority has granted the round that was heard so.

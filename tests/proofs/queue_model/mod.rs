@@ -164,7 +164,6 @@ fn a_write_becomes_a_read_and_nobody_writes_in_between() {
 
 #[test]
 fn each_rule_is_needed() {
-    let late = BEHIND_BEN.with(Budget { timeouts: 1, ..NONE });
     let lapses = BEHIND_ADA.with(Budget { lapses: 1, ..NONE });
     let leaves = TWO.with(Budget { leaves: 1, ..NONE });
     let dies = TWO.with(Budget { deaths: 1, ..NONE });
@@ -180,8 +179,6 @@ fn each_rule_is_needed() {
         // but not on one.
         (Broken::AnyMajority, lapses, ORDER),
         (Broken::OrderOfArrival, TWO, HEAD_WINS),
-        (Broken::TicketOfAMinority, late, ORDER),
-        (Broken::WonByAMinority, TWO, EXCLUSION),
         (Broken::TakenOutAtGrant, BEHIND_ADA, ORDER),
         (Broken::TakenOutAtGrant, reads_first, ORDER),
         (Broken::UndoDropsPlace, BEHIND_ADA, ORDER),

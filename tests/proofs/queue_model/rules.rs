@@ -45,10 +45,6 @@ pub(crate) enum Broken {
     NoQuarantine,
     /// Bids never carry a ticket: every voter has its own order of arrival.
     OrderOfArrival,
-    /// The ticket is fixed by any answers, be they fewer than a majority.
-    TicketOfAMinority,
-    /// A bid is won by any vote.
-    WonByAMinority,
     /// Who leaves says so only to voters that granted.
     LeavesWhereGranted,
     /// A voter takes the place out of its queue when it grants.
