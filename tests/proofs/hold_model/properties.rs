@@ -7,7 +7,7 @@ use crate::{
     hold_model::{
         moves::Move,
         rules::Rules,
-        state::{Answer, Hold, Line, Phase, QUORUM, State, VOTERS, Voter},
+        state::{Hold, Line, Phase, State, VOTERS},
     },
 };
 
@@ -18,7 +18,6 @@ pub(crate) const BACKED: &str = "a trusted hold has a majority, counting voters 
 pub(crate) const NO_LEAK: &str = "a vote without an owner has its undo under way";
 pub(crate) const FREE: &str = "what nobody has or asks for is won at once";
 pub(crate) const HEALS: &str = "one lease after the last fault everything is won at once";
-pub(crate) const ONE_LEADER: &str = "a split that all have heard of has one leader";
 
 pub(crate) fn all() -> Vec<Property<Explored<Rules>>> {
     vec![
@@ -29,7 +28,6 @@ pub(crate) fn all() -> Vec<Property<Explored<Rules>>> {
         Property::always(NO_LEAK, |model, state| has_no_leak(state, &model.rules)),
         Property::always(FREE, |model, state| is_free_at_once(state, &model.rules)),
         Property::always(HEALS, |model, state| heals(state, &model.rules)),
-        Property::always(ONE_LEADER, |model, state| has_one_leader(state, &model.rules)),
     ]
 }
 
@@ -110,33 +108,4 @@ fn wins(state: State, rules: &Rules) -> bool {
         }
         state.client(0).trusts() && !state.fell
     })
-}
-
-/// Where it is a split as all clients have heard it.
-fn has_one_leader(state: &State, rules: &Rules) -> bool {
-    let leads = |client: &u8| state.asked_again(*client, rules).is_some();
-    !state.is_split(rules) || rules.clients().filter(leads).count() == 1
-}
-
-impl State {
-    /// All clients have heard all voters, each of these has told all of them of the same hold, and
-    /// no hold has a majority.
-    fn is_split(&self, rules: &Rules) -> bool {
-        let holders = self.voters.each_ref().map(|voter| voter.told(self, rules));
-        let votes = |hold| holders.iter().filter(|holder| **holder == hold).count();
-        holders.iter().all(|holder| holder.is_some() && votes(*holder) < QUORUM)
-    }
-}
-
-impl Voter {
-    /// The hold that has its vote, if all clients ask and it told all of them the same.
-    fn told(&self, state: &State, rules: &Rules) -> Option<Hold> {
-        let told = |client: u8| match (state.client(client).is_asking(), self.line(client).heard) {
-            (true, Answer::Refused(by)) => Some(by),
-            (true, Answer::Granted { .. }) => Some(state.client(client).hold(client, rules)),
-            _ => None,
-        };
-        let first = told(0)?;
-        rules.clients().all(|client| told(client) == Some(first)).then_some(first)
-    }
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(crate) const VOTERS: usize = 3;
-pub(crate) const QUORUM: usize = VOTERS / 2 + 1;
+const QUORUM: usize = VOTERS / 2 + 1;
 /// A model may have fewer; the others never do anything.
 pub(crate) const MOST_CLIENTS: usize = 3;
 
@@ -300,10 +300,6 @@ impl Client {
     pub(crate) fn hold(self, client: u8, rules: &Rules) -> Hold {
         let reused = rules.breaks(Broken::NumbersReused);
         Hold { client, number: if reused { 1 } else { self.attempts } }
-    }
-
-    pub(crate) fn is_asking(self) -> bool {
-        matches!(self.phase, Phase::Asking { .. })
     }
 
     pub(crate) fn trusts(self) -> bool {

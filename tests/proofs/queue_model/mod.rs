@@ -19,7 +19,9 @@ mod voter;
 mod waiter;
 
 use crate::check::{finds, holds, is_large, large};
-use fair::{BEHIND_ADA, BEHIND_BEN, TWO};
+#[cfg(quorate_mutants)]
+use fair::BEHIND_BEN;
+use fair::{BEHIND_ADA, TWO};
 use properties::{ALL_ENTER, EXCLUSION, HEAD_WINS, NOTHING_LEFT, ORDER, OWN_DEADLINE, UNPARTED};
 use rules::{Bounds, Broken, Budget, Rules, Start, Turn, Wish};
 

@@ -205,12 +205,8 @@ impl State {
             }
             Move::Crash { voter, keeps_data: false } => {
                 next.budget.amnesias -= 1;
-                let forgotten = !rules.breaks(Broken::NoQuarantine);
-                next.voters[voter].forget(if forgotten {
-                    self.asked()
-                } else {
-                    Default::default()
-                });
+                let asked = Some(self.asked()).filter(|_| !rules.breaks(Broken::NoQuarantine));
+                next.voters[voter].forget(asked.unwrap_or_default());
             }
             Move::Die(client) => {
                 next.budget.deaths -= 1;
