@@ -19,7 +19,6 @@ mod ledger;
 mod locks;
 mod plan;
 mod schedule;
-mod shrink;
 mod sweep;
 mod tasks;
 mod together;

@@ -1,20 +1,20 @@
 //! What one seed decides: who is there, what they do, and what goes wrong, and when.
 //!
-//! A plan is plain data, so that it can be printed, and made smaller until little more is left than
-//! what breaks a law.
+//! A plan is plain data, so that it can be printed.
 
 mod step;
 mod trouble;
 
-use std::{collections::BTreeSet, fmt, ops::Range};
+use std::{collections::BTreeSet, ops::Range};
 
 pub(crate) use step::{Cancel, End, Further, How, Lease, Meanwhile, Step};
 pub(crate) use trouble::{Part, Trouble, What};
 
+pub(crate) use crate::change::{Change, Sets};
 use crate::sim::locks::Lock;
 
 /// Everything that happens in one schedule but for the chance within it, which the seed gives too.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) mood: Mood,
@@ -29,38 +29,6 @@ pub(crate) struct Plan {
     pub(crate) heals_at_ms: u64,
 }
 
-/// Which voters are new, in both sets, and old, in this order.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Change {
-    pub(crate) only_new: usize,
-    pub(crate) both: usize,
-    pub(crate) only_old: usize,
-}
-
-impl Change {
-    pub(crate) fn voters(self) -> usize {
-        self.only_new + self.both + self.only_old
-    }
-
-    pub(crate) fn new_ones(self) -> Range<usize> {
-        0..self.only_new + self.both
-    }
-
-    pub(crate) fn old_ones(self) -> Range<usize> {
-        self.only_new..self.voters()
-    }
-}
-
-/// Which voters a client has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sets {
-    /// All, where none are changed.
-    All,
-    Old,
-    Joint,
-    New,
-}
-
 /// How much goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
@@ -72,7 +40,7 @@ pub(crate) enum Mood {
     Chaos,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct VoterPlan {
     pub(crate) clock_ppm: i32,
     pub(crate) clock_ahead_ms: i64,
@@ -80,7 +48,7 @@ pub(crate) struct VoterPlan {
     pub(crate) troubled: bool,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct ClientPlan {
     pub(crate) starts_at_ms: u64,
     pub(crate) clock_ppm: i32,
@@ -94,7 +62,7 @@ pub(crate) struct ClientPlan {
 
 /// The settings of all clients.
 #[expect(clippy::struct_field_names, reason = "the unit belongs to the name")]
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) lease_ms: u64,
     pub(crate) voter_deadline_ms: u64,
@@ -105,7 +73,7 @@ pub(crate) struct Times {
 }
 
 /// What befalls each request by chance, in millionths.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Network {
     /// The most that a request takes one way, most of the time.
     pub(crate) usual_ms: u64,
@@ -211,34 +179,5 @@ impl Plan {
     /// sooner when it hears its voters again.
     pub(crate) fn pauses(&self, client: usize) -> bool {
         self.troubles.iter().any(|trouble| trouble.what == What::ClientPaused(client))
-    }
-}
-
-impl fmt::Display for Plan {
-    /// A line each for who is there, what goes wrong, and what is done.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {}, {:?}", self.seed, self.mood)?;
-        writeln!(f, "  the faults end at {} ms", self.heals_at_ms)?;
-        if let Some(change) = self.change {
-            writeln!(f, "  {change:?}")?;
-        }
-        writeln!(f, "  {:?}", self.times)?;
-        writeln!(f, "  {:?}", self.network)?;
-        for (number, voter) in self.voters.iter().enumerate() {
-            writeln!(f, "  v{number}: {voter:?}")?;
-        }
-        for trouble in &self.troubles {
-            writeln!(f, "  {trouble:?}")?;
-        }
-        for (number, client) in self.clients.iter().enumerate() {
-            let without = ClientPlan { tasks: Vec::new(), ..client.clone() };
-            writeln!(f, "  c{number}: {without:?}")?;
-            for (task, steps) in client.tasks.iter().enumerate() {
-                for step in steps {
-                    writeln!(f, "    c{number}.{task}: {step:?}")?;
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -17,9 +17,7 @@ use std::{
 use crate::sim::{
     draft,
     laws::Law,
-    plan::Plan,
     schedule::{self, Outcome},
-    shrink::shrink,
     trace::Verbosity,
     world::{Breach, locked},
 };
@@ -126,31 +124,23 @@ fn look_out(goes_on: &mpsc::Receiver<()>, busy_with: &[AtomicU64]) {
     }
 }
 
-/// Runs one seed with its trace; where it fails, also what is left of it when all is taken away
-/// that the failure can do without.
+/// Runs one seed, and says what happens in it. What each task does, and what goes wrong, is in the
+/// trace.
 fn repeat(seed: u64) {
-    let plan = draft::plan(seed);
-    let outcome = traced(&plan);
-    let Some(breach) = outcome.failure() else { return };
-    if number("QUORATE_SIM_SHRINK") != Some(0) {
-        println!("\nThe smallest plan found that fails likewise:\n");
-        traced(&shrink(&plan, breach.law));
-    }
-    panic!(
-        "{:?} did not hold at {} ms: {}\n\
-         repeat it: QUORATE_SIM_SEED={seed} tests/run proofs sweep --nocapture",
-        breach.law, breach.at_ms, breach.what
-    );
-}
-
-fn traced(plan: &Plan) -> Outcome {
-    println!("{plan}");
+    let mut plan = draft::plan(seed);
     let outcome = schedule::run(plan.clone(), Verbosity::Traced);
-    println!("{}", outcome.trace);
+    plan.clients.iter_mut().for_each(|client| client.tasks.clear());
+    println!("{plan:?}\n{}", outcome.trace);
     for breach in &outcome.breaches {
         println!("{:>7} ms  {:?}: {}", breach.at_ms, breach.law, breach.what);
     }
-    outcome
+    if let Some(breach) = outcome.failure() {
+        panic!(
+            "{:?} did not hold at {} ms: {}\n\
+             repeat it: QUORATE_SIM_SEED={seed} tests/run proofs sweep --nocapture",
+            breach.law, breach.at_ms, breach.what
+        );
+    }
 }
 
 impl Tally {

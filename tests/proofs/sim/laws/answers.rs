@@ -2,14 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use super::{
     Law,
@@ -102,24 +102,15 @@ pub(crate) async fn patience(calm: &Calm<'_>, ways: &Ways) {
     }
 }
 
-/// Somebody waits for the loss of a hold, until this is dropped.
-pub(crate) struct Waiting(Arc<AtomicBool>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+/// Looks on from outside whether the loss is told as soon as the hold is not held any more, until
+/// this is dropped: until then somebody waits for the loss.
+pub(crate) fn waits_for_loss(world: &Arc<World>, client: usize, guard: &Arc<Guard>) -> JoinSet<()> {
+    let mut looking = JoinSet::new();
+    looking.spawn(look_on(Arc::clone(world), client, Arc::downgrade(guard)));
+    looking
 }
 
-/// Looks on from outside whether the loss is told as soon as the hold is not held any more.
-pub(crate) fn waits_for_loss(world: &Arc<World>, client: usize, guard: &Arc<Guard>) -> Waiting {
-    let over = Arc::new(AtomicBool::new(false));
-    let looking = look_on(Arc::clone(world), client, Arc::downgrade(guard), Arc::clone(&over));
-    drop(tokio::spawn(looking));
-    Waiting(over)
-}
-
-async fn look_on(world: Arc<World>, client: usize, guard: Weak<Guard>, over: Arc<AtomicBool>) {
+async fn look_on(world: Arc<World>, client: usize, guard: Weak<Guard>) {
     while let Some(remaining) = guard.upgrade().map(|guard| guard.remaining()) {
         if remaining.is_zero() {
             break;
@@ -130,7 +121,7 @@ async fn look_on(world: Arc<World>, client: usize, guard: Weak<Guard>, over: Arc
     // After a suspension timers are late by up to half a second.
     let most_ms = if locked(&world.ledger).suspended.contains(&client) { 510 } else { 3 };
     sleep(Duration::from_millis(most_ms)).await;
-    if !over.load(Ordering::Relaxed) && world.ran_since(client, since_ms) {
+    if world.ran_since(client, since_ms) {
         let what = format!("a loss is not told to client {client} within {most_ms} ms");
         world.breach(Law::AnswersInTime, None, what);
     }
