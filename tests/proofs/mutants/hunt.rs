@@ -1,6 +1,6 @@
 //! Runs the sweep of this program with a mutant alive, and reads what it says.
 
-use std::{env, fmt, path::PathBuf, process::Stdio, time::Duration};
+use std::{env, path::PathBuf, process::Stdio, time::Duration};
 
 use tokio::{process::Command, time::timeout};
 
@@ -15,27 +15,28 @@ pub(crate) const SWEEP: [&str; 3] = ["--exact", "sim::sweep::sweep", "--nocaptur
 /// More than anybody wants to wait for: a mutant may make the library go round in circles.
 const LONGEST: Duration = Duration::from_mins(5);
 
-/// What came of a hunt.
+/// The first schedule in which a law was broken.
 #[derive(Debug)]
-pub(crate) enum Catch {
-    /// The first law that was broken, the seed, and all laws that were broken with this seed.
-    Law { law: String, seed: String, all: Vec<String> },
-    /// Every schedule was kept by all laws.
-    Nothing,
-    /// It neither passed nor named a law.
-    Trouble(String),
+pub(crate) struct Catch {
+    pub(crate) seed: String,
+    /// The laws that were broken, the first one last.
+    pub(crate) laws: Vec<String>,
 }
+
+/// What a hunt comes to in which every schedule was kept by all laws.
+pub(crate) const NOTHING: &str = "nothing";
 
 /// This program.
 pub(crate) fn program() -> PathBuf {
     env::current_exe().expect("this program has a path")
 }
 
-/// Runs so many schedules with this mutant alive; without one, of the library as it is.
-pub(crate) async fn hunt(mutant: Option<&Mutant>, schedules: u64) -> Catch {
+/// Runs so many schedules with this mutant alive; without one, of the library as it is. An error is
+/// what was said where no law was broken.
+pub(crate) async fn hunt(mutant: Option<&Mutant>, schedules: u64) -> Result<Catch, String> {
     let mut sweep = Command::new(program());
     sweep.args(SWEEP);
-    sweep.env("QUORATE_SIM_SEEDS", schedules.to_string()).env("QUORATE_SIM_SHRINK", "0");
+    sweep.env("QUORATE_SIM_SEEDS", schedules.to_string());
     for name in ["QUORATE_SIM_SEED", "QUORATE_SIM_FIRST", ALIVE] {
         sweep.env_remove(name);
     }
@@ -44,16 +45,16 @@ pub(crate) async fn hunt(mutant: Option<&Mutant>, schedules: u64) -> Catch {
     }
     sweep.stdin(Stdio::null()).kill_on_drop(true);
     let Ok(output) = timeout(LONGEST, sweep.output()).await else {
-        return Catch::Trouble(format!("it has no end within {LONGEST:?}"));
+        return Err(format!("it has no end within {LONGEST:?}"));
     };
     let output = output.expect("the simulation can be run");
     let said = String::from_utf8_lossy(&output.stderr);
     let traced = String::from_utf8_lossy(&output.stdout);
     if output.status.success() {
         let all = traced.contains(&format!("{schedules} schedules"));
-        return if all { Catch::Nothing } else { Catch::Trouble(format!("it ran: {traced}")) };
+        return Err(if all { NOTHING.into() } else { format!("it ran: {traced}") });
     }
-    read(&said, &traced).unwrap_or_else(|| Catch::Trouble(said.into_owned()))
+    read(&said, &traced).ok_or_else(|| said.into_owned())
 }
 
 /// Finds the law and the seed in what a sweep says that fails, and further laws in its trace.
@@ -67,16 +68,5 @@ fn read(said: &str, traced: &str) -> Option<Catch> {
         let (_, law) = line.split_once(" ms  LAW ")?;
         Some(law.split_once(':')?.0.trim().to_owned())
     });
-    let all = further.chain([law.clone()]).collect();
-    Some(Catch::Law { law, seed, all })
-}
-
-impl fmt::Display for Catch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Law { law, seed, .. } => write!(f, "{law} at seed {seed}"),
-            Self::Nothing => f.write_str("nothing"),
-            Self::Trouble(what) => f.write_str(what),
-        }
-    }
+    Some(Catch { seed, laws: further.chain([law.clone()]).collect() })
 }
