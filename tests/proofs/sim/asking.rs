@@ -8,6 +8,7 @@ use quorate::{
 };
 
 use quorate_tests::force::Access;
+use tokio::task::JoinHandle;
 
 use crate::sim::{
     locks::Lock,
@@ -114,6 +115,11 @@ impl Asking {
 
     pub(crate) async fn lock(&self) -> Result<Guard, Error> {
         Ok(self.ask(How::Wait).await?.expect("it waits"))
+    }
+
+    /// Waits for it in the background.
+    pub(crate) fn wait(self) -> JoinHandle<Result<Guard, Error>> {
+        tokio::spawn(async move { self.lock().await })
     }
 
     pub(crate) async fn try_lock(&self) -> Result<Option<Guard>, Error> {
@@ -284,11 +290,7 @@ impl Guard {
             Self::Write(guard) => guard.release().await,
             Self::Permits(guard) => guard.release().await,
             Self::Lead(guard) => guard.resign().await,
-            Self::Part { all, .. } => match Arc::into_inner(all) {
-                Some(all) => all.release().await,
-                // The last of them does.
-                None => Ok(()),
-            },
+            Self::Part { .. } => unreachable!("all are released together"),
         }
     }
 

@@ -12,7 +12,6 @@ use crate::sim::{
     clients::Clients,
     laws::{self, Law, calm::Calm},
     plan::Plan,
-    trace::Verbosity,
     troubles,
     voters::{self, Ways},
     world::{Breach, World, locked},
@@ -37,11 +36,11 @@ thread_local! {
 }
 
 /// Runs a plan on this thread, in a runtime of its own whose time is paused.
-pub(crate) fn run(plan: Plan, verbosity: Verbosity) -> Outcome {
+pub(crate) fn run(plan: Plan, traced: bool) -> Outcome {
     watch_panics();
     let runtime = runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime of one thread needs nothing");
-    let mut outcome = runtime.block_on(live(plan, verbosity));
+    let mut outcome = runtime.block_on(live(plan, traced));
     drop(runtime);
     let panics = PANICS.with_borrow_mut(std::mem::take);
     outcome.breaches.extend(panics.into_iter().map(|what| Breach {
@@ -53,10 +52,10 @@ pub(crate) fn run(plan: Plan, verbosity: Verbosity) -> Outcome {
     outcome
 }
 
-async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
+async fn live(plan: Plan, traced: bool) -> Outcome {
     let ways = Arc::new(Ways::default());
     let voters = voters::make(&plan, &ways);
-    let world = World::new(plan, voters, verbosity);
+    let world = World::new(plan, voters, traced);
     voters::observe(&world, &ways);
     let clients = Arc::new(Clients::new(&world));
     let watching = tokio::spawn(laws::watch(Arc::clone(&world)));
@@ -93,13 +92,13 @@ async fn live(plan: Plan, verbosity: Verbosity) -> Outcome {
         laws::told::taken_over(&calm).await;
         // Each takes a quarter of a whole schedule.
         match world.plan.seed % 5 {
-            0 => laws::turns::of_fair(&calm).await,
-            1 => laws::turns::of_readers(&calm).await,
-            2 => laws::turns::of_permits(&calm).await,
+            0 => drop(laws::turns::of_fair(&calm).await),
+            1 => drop(laws::turns::of_readers(&calm).await),
+            2 => drop(laws::turns::of_permits(&calm).await),
             3 => laws::leaders::measure(&calm).await,
             _ => laws::several::measure(&calm).await,
         }
-        laws::trips::measure(&calm).await;
+        drop(laws::trips::measure(&calm).await);
         laws::answers::patience(&calm, &ways).await;
         laws::traces::close(&calm).await;
     }

@@ -18,7 +18,6 @@ use crate::sim::{
     draft,
     laws::Law,
     schedule::{self, Outcome},
-    trace::Verbosity,
     world::{Breach, locked},
 };
 
@@ -59,7 +58,7 @@ fn sweep() {
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     for seed in 0..40 {
-        let run = || schedule::run(draft::plan(seed), Verbosity::Traced).trace;
+        let run = || schedule::run(draft::plan(seed), true).trace;
         let (one, other) = (run(), run());
         assert!(one.len() > 1_000, "seed {seed}: {one}");
         let differs = one.lines().zip(other.lines()).find(|(one, other)| one != other);
@@ -93,7 +92,7 @@ fn run(first: u64, seeds: u64) -> Tally {
                             break;
                         }
                         busy_with.store(seed, Ordering::Relaxed);
-                        let outcome = schedule::run(draft::plan(seed), Verbosity::Silent);
+                        let outcome = schedule::run(draft::plan(seed), false);
                         locked(tally).add(seed, &outcome);
                     }
                     busy_with.store(u64::MAX, Ordering::Relaxed);
@@ -128,7 +127,7 @@ fn look_out(goes_on: &mpsc::Receiver<()>, busy_with: &[AtomicU64]) {
 /// trace.
 fn repeat(seed: u64) {
     let mut plan = draft::plan(seed);
-    let outcome = schedule::run(plan.clone(), Verbosity::Traced);
+    let outcome = schedule::run(plan.clone(), true);
     plan.clients.iter_mut().for_each(|client| client.tasks.clear());
     println!("{plan:?}\n{}", outcome.trace);
     for breach in &outcome.breaches {
@@ -146,9 +145,6 @@ fn repeat(seed: u64) {
 impl Tally {
     fn add(&mut self, seed: u64, outcome: &Outcome) {
         self.schedules += 1;
-        if self.schedules.is_multiple_of(20_000) {
-            println!("{} schedules so far", self.schedules);
-        }
         self.scripts += outcome.scripts_run;
         let excused = |breach: &Breach| Some((breach.law, breach.excuse?));
         let excused: BTreeSet<_> = outcome.breaches.iter().filter_map(excused).collect();

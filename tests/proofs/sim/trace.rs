@@ -2,28 +2,22 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-/// Whether the trace is written. It costs as much as the schedule itself, so that a sweep does
-/// without and runs a seed that fails once more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verbosity {
-    Silent,
-    Traced,
-}
-
 pub(crate) struct Trace {
-    verbosity: Verbosity,
+    /// Whether it is written. It costs as much as the schedule itself, so that a sweep does without
+    /// and runs a seed that fails once more.
+    is_on: bool,
     text: String,
     /// The labels of the clients, by their ids.
     names: BTreeMap<String, String>,
 }
 
 impl Trace {
-    pub(crate) fn new(verbosity: Verbosity) -> Self {
-        Self { verbosity, text: String::new(), names: BTreeMap::new() }
+    pub(crate) fn new(is_on: bool) -> Self {
+        Self { is_on, text: String::new(), names: BTreeMap::new() }
     }
 
     pub(crate) fn note(&mut self, now_ms: u64, who: &str, what: impl FnOnce() -> String) {
-        if self.verbosity == Verbosity::Silent {
+        if !self.is_on {
             return;
         }
         let mut what = what();
@@ -35,7 +29,7 @@ impl Trace {
 
     /// Calls the holds `<id>:<number>` of a client by its label.
     pub(crate) fn introduce(&mut self, hold: &str, client: &str) {
-        if self.verbosity == Verbosity::Traced
+        if self.is_on
             && let Some((id, _)) = hold.rsplit_once(':')
         {
             self.names.entry(id.to_owned()).or_insert_with(|| client.to_owned());

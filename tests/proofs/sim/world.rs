@@ -24,7 +24,7 @@ use crate::sim::{
     ledger::Ledger,
     locks::{FENCE, Lock, PERMITS},
     plan::{ClientPlan, Lease, Plan, Step},
-    trace::{Trace, Verbosity},
+    trace::Trace,
 };
 
 /// One schedule under way.
@@ -114,7 +114,7 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
 }
 
 impl World {
-    pub(crate) fn new(plan: Plan, voters: Vec<EmbeddedVoter>, verbosity: Verbosity) -> Arc<Self> {
+    pub(crate) fn new(plan: Plan, voters: Vec<EmbeddedVoter>, traced: bool) -> Arc<Self> {
         let machine = |(number, client): (usize, &ClientPlan)| {
             let machine = Machine::new(format!("c{number}"));
             machine.jump_wall_clock(client.wall_ahead_ms * 1_000);
@@ -122,7 +122,7 @@ impl World {
         };
         Arc::new(Self {
             machines: plan.clients.iter().enumerate().map(machine).collect(),
-            trace: Mutex::new(Trace::new(verbosity)),
+            trace: Mutex::new(Trace::new(traced)),
             locks: plan.locks(),
             plan,
             voters,
@@ -198,9 +198,8 @@ impl World {
 
     /// The client of this hold has no guard of the lock and asks for none, for so long by now.
     pub(crate) fn has_nothing_to_do_with(&self, hold: &str, lock: Lock, since_ms: u64) -> bool {
-        let Some((id, _)) = hold.rsplit_once(':') else { return false };
         let ledger = locked(&self.ledger);
-        let Some(client) = ledger.clients.get(id).copied() else { return false };
+        let Some(client) = ledger.client(hold) else { return false };
         let idle = ledger
             .about
             .get(&(client, lock))

@@ -244,8 +244,8 @@ fn decide(world: &World, place: &str, voters: &[usize]) -> bool {
 
 fn is_dead(world: &World, place: &str) -> bool {
     let ledger = locked(&world.ledger);
-    let client = place.rsplit_once(':').and_then(|(id, _)| ledger.clients.get(id));
-    client.is_some_and(|client| ledger.dead.contains(client) || ledger.closed.contains(client))
+    let is_gone = |client| ledger.dead.contains(&client) || ledger.closed.contains(&client);
+    ledger.client(place).is_some_and(is_gone)
 }
 
 /// A script ran.

@@ -18,20 +18,17 @@ const LOCK: &str = "trips";
 const KEY: &str = "quorate:{trips}";
 const ACQUIRE: &str = "mutex/acquire";
 
-pub(crate) async fn measure(calm: &Calm<'_>) {
+pub(crate) async fn measure(calm: &Calm<'_>) -> Result<(), Told> {
     // One in many is enough, and finds no bug before the law of tokens does.
     if calm.world.plan.seed % 16 == 15 {
         counted_apart(calm).await;
     }
-    let measured = async {
-        // Each ends with the guard of the next.
-        let guard = uncontended(calm).await?;
-        let guard = called(calm, guard).await?;
-        let guard = called_in_vain(calm, guard).await?;
-        let guard = released_meanwhile(calm, guard).await?;
-        behind_the_dead(calm, guard).await
-    };
-    drop(measured.await);
+    // Each ends with the guard of the next.
+    let guard = uncontended(calm).await?;
+    let guard = called(calm, guard).await?;
+    let guard = called_in_vain(calm, guard).await?;
+    let guard = released_meanwhile(calm, guard).await?;
+    behind_the_dead(calm, guard).await
 }
 
 /// One voter has counted further than the others: what it says is the token, and is told to a
@@ -75,7 +72,7 @@ async fn called(calm: &Calm<'_>, guard: Guard) -> Result<Guard, Told> {
     let runs = calm.runs(ACQUIRE);
     let waiting = wait(calm, &calm.waiter).await;
     // Those who stand behind it in the same client ask for nothing.
-    let behind: Vec<Waiting> = (0..2).map(|_| spawn(&calm.waiter)).collect();
+    let behind: Vec<Waiting> = (0..2).map(|_| asking(&calm.waiter).wait()).collect();
     sleep(4 * calm.slowest).await;
     behind.iter().for_each(JoinHandle::abort);
     calm.in_one_trip("a release", guard.release()).await?;
@@ -105,7 +102,7 @@ async fn called_in_vain(calm: &Calm<'_>, guard: Guard) -> Result<Guard, Told> {
 /// The release falls anywhere between the first question and the listening.
 async fn released_meanwhile(calm: &Calm<'_>, guard: Guard) -> Result<Guard, Told> {
     let mut chance = chance(&calm.world.plan, 5_000);
-    let waiting = spawn(&calm.waiter);
+    let waiting = asking(&calm.waiter).wait();
     sleep(calm.slowest.mul_f64(chance.random_range(0.0..4.0))).await;
     drop(guard);
     // Votes that are half given back are a split, in which the silent are waited for once.
@@ -147,14 +144,9 @@ fn asking(client: &Quorate) -> Asking {
     Asking::of(client, LOCK, Kind::Plain)
 }
 
-fn spawn(client: &Quorate) -> Waiting {
-    let lock = asking(client);
-    tokio::spawn(async move { lock.lock().await })
-}
-
 /// Has somebody wait for the lock, until it has asked, listens, and has asked again.
 async fn wait(calm: &Calm<'_>, client: &Quorate) -> Waiting {
-    let waiting = spawn(client);
+    let waiting = asking(client).wait();
     sleep(10 * calm.slowest + 50 * MS).await;
     waiting
 }

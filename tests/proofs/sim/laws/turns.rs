@@ -142,33 +142,24 @@ const OF_PERMITS: [Scene; 4] = [
     Scene { held: &[permits(2), ONE], line: &[permits(3)], then: &[(HolderDies, &[0])] },
 ];
 
-pub(crate) async fn of_fair(calm: &Calm<'_>) {
-    let measured = async {
-        free(calm, &[FAIR]).await?;
-        match pick(calm, 6_000, 4) {
-            0 | 1 => one_by_one(calm).await,
-            scene => play(calm, &OF_FAIR[scene - 2]).await,
-        }
-    };
-    drop(measured.await);
+pub(crate) async fn of_fair(calm: &Calm<'_>) -> Result<(), Told> {
+    free(calm, &[FAIR]).await?;
+    match pick(calm, 6_000, 4) {
+        0 | 1 => one_by_one(calm).await,
+        scene => play(calm, &OF_FAIR[scene - 2]).await,
+    }
 }
 
-pub(crate) async fn of_readers(calm: &Calm<'_>) {
-    let measured = async {
-        free(calm, &[WRITE]).await?;
-        free(calm, &[READ, READ]).await?;
-        waits_for_itself(calm).await?;
-        play(calm, &OF_READERS[pick(calm, 7_000, OF_READERS.len())]).await
-    };
-    drop(measured.await);
+pub(crate) async fn of_readers(calm: &Calm<'_>) -> Result<(), Told> {
+    free(calm, &[WRITE]).await?;
+    free(calm, &[READ, READ]).await?;
+    waits_for_itself(calm).await?;
+    play(calm, &OF_READERS[pick(calm, 7_000, OF_READERS.len())]).await
 }
 
-pub(crate) async fn of_permits(calm: &Calm<'_>) {
-    let measured = async {
-        free(calm, &[ONE; PERMITS as usize]).await?;
-        play(calm, &OF_PERMITS[pick(calm, 8_000, OF_PERMITS.len())]).await
-    };
-    drop(measured.await);
+pub(crate) async fn of_permits(calm: &Calm<'_>) -> Result<(), Told> {
+    free(calm, &[ONE; PERMITS as usize]).await?;
+    play(calm, &OF_PERMITS[pick(calm, 8_000, OF_PERMITS.len())]).await
 }
 
 /// One of so many: each costs as much as a good part of a schedule.
@@ -274,7 +265,7 @@ impl<'a> Stage<'a> {
                 let dying = asking(&third, *kind);
                 tokio::spawn(machine.run(async move { dying.lock().await }))
             } else {
-                wait(if place % 2 == 0 { &calm.waiter } else { &calm.holder }, *kind)
+                asking(if place % 2 == 0 { &calm.waiter } else { &calm.holder }, *kind).wait()
             }));
             sleep(calm.settling()).await;
         }
@@ -369,7 +360,7 @@ async fn one_by_one(calm: &Calm<'_>) -> Result<(), Told> {
     let mut guard = calm.in_one_trip("a free lock", free.lock()).await?;
     let mut line = Vec::new();
     for number in 0..WAITERS {
-        line.push(wait(if number % 2 == 0 { &calm.waiter } else { &calm.holder }, FAIR));
+        line.push(asking(if number % 2 == 0 { &calm.waiter } else { &calm.holder }, FAIR).wait());
         sleep(calm.settling()).await;
     }
     for (number, mut waiting) in line.into_iter().enumerate() {
@@ -447,11 +438,6 @@ fn call(calm: &Calm<'_>) -> Duration {
 
 fn asking(client: &Quorate, kind: Kind) -> Asking {
     Asking::of(client, LOCK, kind)
-}
-
-fn wait(client: &Quorate, kind: Kind) -> Waiting {
-    let lock = asking(client, kind);
-    tokio::spawn(async move { lock.lock().await })
 }
 
 fn passes(calm: &Calm<'_>, what: &str) {
