@@ -188,9 +188,9 @@ fn each_rule_is_needed() {
     let apart = exact(APART, 1);
     for (broken, rules, property) in [
         (Broken::TrustFromTheReply, two(NONE), EXCLUSION),
-        // A vote that an attempt heard before the voter forgot still counts for the attempt; and the
-        // voter may have it no more when the standing hold asks for it in exchange for one that
-        // expires.
+        // A vote that an attempt heard before the voter forgot still counts for the attempt; and
+        // the voter may have it no more when the standing hold asks for it in exchange for one
+        // that expires.
         (Broken::AnyRenewalCounts, two(once), EXCLUSION),
         (Broken::AnyRenewalCounts, exact(BARELY_HELD.with(once), 2), EXCLUSION),
         (Broken::RenewalTakesOver, renewed, EXCLUSION),

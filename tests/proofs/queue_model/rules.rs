@@ -38,8 +38,8 @@ pub(crate) enum Broken {
     /// A voter does not lower a ticket, and the waiter takes the largest that it hears of later: a
     /// mutant of `proto`.
     TicketRaised,
-    /// No rule is broken, but more is asked for: a place that has had its ticket on some majority at
-    /// every moment since another first asked wins before it. It is to be one majority.
+    /// No rule is broken, but more is asked for: a place wins first that has had its ticket on some
+    /// majority at every moment since another asked. It is to be one majority.
     AnyMajority,
     /// A voter that came back empty counts before all that it may have voted for has ended.
     NoQuarantine,
