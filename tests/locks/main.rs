@@ -8,6 +8,7 @@ mod election;
 mod fair;
 mod found;
 mod joint;
+mod kinds;
 mod mutex;
 mod owned;
 mod redisson;

@@ -30,10 +30,11 @@ pub(crate) enum Ask {
     Wait,
     Try,
     Within,
+    OrBusy(Duration),
 }
 
 /// Shorter than rivals have the lock.
-const LIMIT: Duration = Duration::from_millis(30);
+pub(crate) const LIMIT: Duration = Duration::from_millis(30);
 
 /// The guard of an access.
 #[derive(Debug)]
@@ -47,11 +48,12 @@ pub(crate) enum Held {
 }
 
 macro_rules! ask {
-    ($ask:expr, $lock:expr, [$wait:ident $try:ident $within:ident]($($arg:expr)?) $held:ident) => {{
+    ($ask:expr, $lock:expr, [$wait:ident $try:ident $within:ident $busy:ident]($($arg:expr)?) $held:ident) => {{
         let guard = match $ask {
             Ask::Wait => $lock.$wait($($arg)?).await.map(Some),
             Ask::Try => $lock.$try($($arg)?).await,
             Ask::Within => $lock.$within($($arg,)? LIMIT).await,
+            Ask::OrBusy(limit) => $lock.$busy($($arg,)? limit).await.map(Some),
         };
         guard.map(|guard| guard.map(Held::$held))
     }};
@@ -75,24 +77,31 @@ impl Access {
             lock = lock.preference(Preference::Fair);
         }
         match self {
-            Self::Lock => ask!(ask, mutex, [lock try_lock lock_within]() Mutex),
-            Self::FairLock => ask!(ask, fair, [lock try_lock lock_within]() Mutex),
-            Self::Read | Self::FairRead => ask!(ask, lock, [read try_read read_within]() Read),
-            Self::Write => ask!(ask, lock, [write try_write write_within]() Write),
+            Self::Lock => ask!(ask, mutex, [lock try_lock lock_within lock_or_busy]() Mutex),
+            Self::FairLock => ask!(ask, fair, [lock try_lock lock_within lock_or_busy]() Mutex),
+            Self::Read | Self::FairRead => {
+                ask!(ask, lock, [read try_read read_within read_or_busy]() Read)
+            }
+            Self::Write => {
+                ask!(ask, lock, [write try_write write_within write_or_busy]() Write)
+            }
             Self::Permit => {
-                ask!(ask, semaphore, [acquire try_acquire acquire_within]() Permits)
+                ask!(ask, semaphore, [acquire try_acquire acquire_within acquire_or_busy]() Permits)
             }
             Self::BothPermits => {
-                let many = semaphore;
-                ask!(ask, many, [acquire_many try_acquire_many acquire_many_within](2) Permits)
+                ask!(ask, semaphore, [
+                    acquire_many try_acquire_many acquire_many_within acquire_many_or_busy
+                ](2) Permits)
             }
             Self::Lead => {
                 let election = client.election("a");
-                ask!(ask, election, [campaign try_campaign campaign_within]("old") Lead)
+                ask!(ask, election, [
+                    campaign try_campaign campaign_within campaign_or_busy
+                ]("old") Lead)
             }
             Self::Several => {
                 let all = client.lock_all(["b", "a", "c"].map(|name| client.mutex(name)));
-                ask!(ask, all, [lock try_lock lock_within]() Several)
+                ask!(ask, all, [lock try_lock lock_within lock_or_busy]() Several)
             }
         }
     }

@@ -1,26 +1,19 @@
 //! One leads, and says what it is.
 
-use std::time::Duration;
+use quorate::{Leader, Leadership};
 
-use quorate::{HolderKind, Leader, Leadership};
-
-use crate::election::{resign, until_candidates};
+use crate::election::resign;
 use quorate_tests::{
     claims,
-    fixture::{Fixture, ms, secs},
+    fixture::{Fixture, secs},
 };
 
 claims!(everywhere:
     of_two_candidates_one_leads_and_both_can_tell_which,
     a_value_may_be_any_4096_bytes_and_is_seen_by_whoever_asks_after_it_was_proclaimed,
-    who_resigns_leaves_nothing_and_nobody_leads,
-    who_tries_does_not_wait_and_who_waits_for_a_while_leaves_nothing,
-    a_candidate_is_told_who_leads_and_for_how_long_at_least,
     work_under_a_lead_is_done_and_a_lead_outlasts_its_lease,
 );
 claims!(inside: a_campaign_without_rivals_asks_each_voter_once);
-
-const RECORD: &str = "quorate:{a}:election";
 
 /// What a leader and those who see it agree on.
 #[track_caller]
@@ -71,51 +64,6 @@ async fn a_value_may_be_any_4096_bytes_and_is_seen_by_whoever_asks_after_it_was_
         }
         resign(&on, leadership).await;
     }
-    on.until_clean().await;
-}
-
-async fn who_resigns_leaves_nothing_and_nobody_leads(on: Fixture) {
-    let election = on.client().await.election("a");
-    let leadership = election.campaign("ada:1").await.unwrap();
-    on.until_only(&[RECORD]).await;
-    let lost = leadership.lost();
-    resign(&on, leadership).await;
-    assert!(lost.await.is_released());
-    on.until_clean().await;
-    assert_eq!(election.leader().await.unwrap(), None);
-    drop(election.campaign("ada:1").await.unwrap());
-    on.until_clean().await;
-    assert_eq!(election.leader().await.unwrap(), None);
-}
-
-async fn who_tries_does_not_wait_and_who_waits_for_a_while_leaves_nothing(on: Fixture) {
-    let (ada, ben) = (on.client().await.election("a"), on.client().await.election("a"));
-    let leadership = ada.try_campaign("ada:1").await.unwrap().expect("nobody leads");
-    assert!(ben.campaign_within("ben:1", ms(200)).await.unwrap().is_none());
-    on.until_only(&[RECORD]).await;
-    let theirs = ben.clone();
-    let waits = tokio::spawn(async move { theirs.campaign_within("ben:1", secs(60)).await });
-    until_candidates(&ada, 1).await;
-    resign(&on, leadership).await;
-    let leadership = waits.await.unwrap().unwrap().expect("it was handed over");
-    let seen = ben.inspect().await.unwrap();
-    let holder = seen.holder().expect("somebody leads");
-    assert_eq!((&holder.hold, holder.count), (leadership.hold(), None));
-    resign(&on, leadership).await;
-    on.until_clean().await;
-}
-
-async fn a_candidate_is_told_who_leads_and_for_how_long_at_least(on: Fixture) {
-    let (ada, ben) = (on.client().await.election("a"), on.client().await.election("a"));
-    let leadership = ada.campaign_or_busy("ada:1", secs(60)).await.unwrap();
-    let error = ben.campaign_or_busy("ben:1", Duration::ZERO).await.unwrap_err();
-    assert!(error.is_busy(), "{error}");
-    assert_eq!(error.holder(), Some(leadership.hold()));
-    let time = error.lease_left().expect("it has a lease");
-    assert!(secs(20) < time && time <= secs(30), "{error}");
-    assert_eq!(error.holder_kind(), Some(HolderKind::Leader));
-    assert!(ben.campaign_or_busy([0; 4097], secs(60)).await.unwrap_err().is_invalid());
-    resign(&on, leadership).await;
     on.until_clean().await;
 }
 

@@ -5,7 +5,6 @@ mod basics;
 mod ends;
 mod inputs;
 mod observed;
-mod order;
 mod seen;
 mod unknown;
 

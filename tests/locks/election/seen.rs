@@ -1,16 +1,13 @@
 //! What metrics say about observers.
 
-use metrics_util::debugging::DebuggingRecorder;
 use quorate::{Observed, RestartGuard, metric};
 
-use crate::amnesia::inside::recorded;
+use crate::amnesia::inside::{record, recorded};
 use quorate_tests::fixture::Fixture;
 
 #[tokio::test(start_paused = true)]
 async fn observers_are_counted_and_what_they_are_told() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let mut on = Fixture::embedded(3);
     let builder = on.builder().restart_guard(RestartGuard::Off).named_metrics(["named"]);
     let client = builder.connect().await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate::{HolderKind, Verdict, VoterReport};
+use quorate::HolderKind;
 use tokio::task::JoinSet;
 
 use quorate_support::eventually_async;
@@ -12,44 +12,12 @@ use quorate_tests::{
 };
 
 claims!(everywhere of both:
-    a_caller_is_told_who_has_the_lock_and_for_how_long,
     a_lock_that_is_free_or_becomes_free_in_time_is_given,
 );
 claims!(everywhere:
     whoever_stands_in_line_is_told_who_has_the_lock,
-    a_writer_is_told_who_reads,
     a_newcomer_is_told_of_a_waiter_that_comes_first,
 );
-
-const LEASE: Duration = secs(20);
-
-async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
-    let holder = on.client_with_lease(LEASE).await;
-    let guard = holder.mutex("a").lock().await.unwrap();
-    let other = on.client().await.mutex("a");
-    for limit in [Duration::ZERO, ms(300)] {
-        let error = other.lock_or_busy(limit).await.unwrap_err();
-        assert!(error.is_busy(), "{error}");
-        assert_eq!((error.lock(), error.hold()), (Some("a"), None));
-        assert_eq!(error.holder(), Some(guard.hold()));
-        assert_eq!(error.holder_kind(), Some(HolderKind::Mutex));
-        let said = error.voters();
-        assert_eq!(said.len(), on.voters(), "{said:?}");
-        let refuses = |report: &&VoterReport| {
-            let Verdict::Refused { by, .. } = &report.verdict else { return false };
-            by == guard.hold()
-        };
-        assert!(said.iter().filter(refuses).count() > on.voters() / 2, "{said:?}");
-        let again = error.lease_left().expect("its lease ends");
-        assert!(again > LEASE / 2 && again <= LEASE + ms(2), "{again:?}");
-        let begin = format!("lock `a` is taken by {}", guard.hold());
-        let text = error.to_string();
-        assert!(text.starts_with(&begin) && text.contains(", for "), "{text}");
-        assert!(text.ends_with(" more unless renewed or released"), "{text}");
-    }
-    guard.release().await.unwrap();
-    on.until_clean().await;
-}
 
 // The client asks the voters for its first caller only. The others learn what that one heard, and
 // from one that got the lock that it has it.
@@ -80,27 +48,6 @@ async fn a_lock_that_is_free_or_becomes_free_in_time_is_given(on: Fixture) {
     tokio::time::sleep(ms(50)).await;
     guard.release().await.unwrap();
     waiter.await.unwrap().unwrap().release().await.unwrap();
-    on.until_clean().await;
-}
-
-async fn a_writer_is_told_who_reads(on: Fixture) {
-    let (ours, theirs) = (on.client().await.rw_lock("a"), on.client().await.rw_lock("a"));
-    let read = ours.read_or_busy(Duration::ZERO).await.unwrap();
-    let error = theirs.write_or_busy(Duration::ZERO).await.unwrap_err();
-    assert_eq!((error.is_busy(), error.holder()), (true, Some(read.hold())), "{error}");
-    assert_eq!(error.holder_kind(), Some(HolderKind::Read));
-    read.release().await.unwrap();
-    let mut write = None;
-    eventually_async("it can be written", async || {
-        write = theirs.write_or_busy(ms(100)).await.ok();
-        write.is_some()
-    })
-    .await;
-    let write = write.unwrap();
-    let error = ours.read_or_busy(ms(100)).await.unwrap_err();
-    assert_eq!((error.is_busy(), error.holder()), (true, Some(write.hold())), "{error}");
-    assert_eq!(error.holder_kind(), Some(HolderKind::Write));
-    write.release().await.unwrap();
     on.until_clean().await;
 }
 

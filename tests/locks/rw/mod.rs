@@ -8,5 +8,4 @@ mod leases;
 mod owners;
 mod preference;
 mod processes;
-mod sharing;
 pub(crate) mod waiting;

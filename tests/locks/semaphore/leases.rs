@@ -6,12 +6,11 @@ use crate::semaphore::waiting::{HELD, release, until_waiting, wait};
 use quorate_tests::{
     claims,
     doomed::Doomed,
-    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+    fixture::{Fixture, Stopwatch, ms, secs},
 };
 
 claims!(everywhere:
     a_dead_holders_permits_come_back_at_its_own_deadline_although_others_renew,
-    a_fixed_lease_ends_and_the_next_enters_without_any_message,
     a_lease_can_be_extended,
     who_enters_again_for_a_shorter_time_shortens_nothing,
 );
@@ -38,19 +37,6 @@ async fn a_dead_holders_permits_come_back_at_its_own_deadline_although_others_re
     on.until_only(HELD).await;
     release(&on, live).await;
     on.until_clean().await;
-}
-
-async fn a_fixed_lease_ends_and_the_next_enters_without_any_message(on: Fixture) {
-    let client = on.client_with_lease(secs(3)).await;
-    let semaphore = client.semaphore("a", 1);
-    let watch = Stopwatch::start();
-    let first = semaphore.clone().lease_fixed(secs(3)).acquire().await.unwrap();
-    let second = semaphore.acquire().await.unwrap();
-    let entered = watch.time();
-    assert!(entered >= trusted(secs(3)), "{entered:?}");
-    assert!(entered <= on.at_most(secs(3) + ms(20)), "{entered:?}");
-    assert!(!first.is_held());
-    release(&on, second).await;
 }
 
 async fn a_lease_can_be_extended(on: Fixture) {

@@ -7,4 +7,4 @@ mod leases;
 mod order;
 mod sharing;
 mod slots;
-mod waiting;
+pub(crate) mod waiting;

@@ -10,10 +10,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
-    cancel::kinds::{Access, Ask},
-    semaphore::waiting::{release, until_waiting, wait},
-};
+use crate::semaphore::waiting::{release, until_waiting, wait};
 use quorate_tests::{
     claims,
     fixture::{Fixture, ms},
@@ -21,7 +18,6 @@ use quorate_tests::{
 
 claims!(everywhere:
     no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own,
-    locks_of_the_same_name_are_others,
     an_owner_enters_again_what_it_holds,
     every_release_lets_in_as_many_as_it_frees,
 );
@@ -54,19 +50,6 @@ async fn no_more_hold_than_there_are_permits_and_each_has_slots_of_its_own(on: F
         });
     }
     tasks.join_all().await;
-    on.until_clean().await;
-}
-
-async fn locks_of_the_same_name_are_others(on: Fixture) {
-    let client = on.client().await;
-    let mut all = Vec::new();
-    for access in [Access::Lock, Access::Write, Access::BothPermits, Access::Lead] {
-        all.push(access.ask(&client, Ask::Try, None).await.unwrap().expect("nobody has it"));
-    }
-    for held in all {
-        assert!(held.is_held());
-        drop(held);
-    }
     on.until_clean().await;
 }
 

@@ -1,0 +1,129 @@
+//! What holds for every kind of lock, in one table over the kinds.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use quorate::{HolderKind, LockKind, Quorate, Verdict, VoterReport};
+use tokio::task::JoinSet;
+
+use crate::{
+    cancel::kinds::{
+        Access::{self, BothPermits, FairLock, Lead, Lock, Permit, Read, Write},
+        Ask, LIMIT,
+    },
+    rw::waiting::{READERS, WRITER, release},
+    semaphore::waiting::HELD,
+};
+use quorate_support::eventually_async;
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs},
+};
+
+claims!(everywhere:
+    whoever_gives_up_waits_that_long_and_leaves_nothing,
+    who_waits_enters_in_the_order_of_asking,
+    a_caller_is_told_who_has_the_lock_and_for_how_long,
+);
+
+const LEASE: Duration = secs(20);
+
+/// The keys of a lock that is held like this.
+fn record(access: Access) -> &'static [&'static str] {
+    match access {
+        Read => READERS,
+        Write => WRITER,
+        BothPermits => HELD,
+        Lead => &["quorate:{a}:election"],
+        _ => &["quorate:{a}"],
+    }
+}
+
+// Not before the limit, since the lock is held throughout; no later than a last attempt takes.
+// Afterwards the voters have the holder's record and nothing else.
+async fn whoever_gives_up_waits_that_long_and_leaves_nothing(on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    for access in [Lock, FairLock, Read, Write, BothPermits, Lead] {
+        let held = access.have(&ours, None).await;
+        let wanted = if access == Lock { Lock } else { access.excludes() };
+        let watch = Stopwatch::start();
+        let refused = wanted.ask(&theirs, Ask::Within, None).await.unwrap();
+        let waited = watch.time();
+        assert!(refused.is_none() && held.is_held(), "{access:?}");
+        assert!(waited >= LIMIT && waited <= on.at_most(LIMIT + ms(2)), "{access:?}: {waited:?}");
+        on.until_only(record(access)).await;
+        if access == Read {
+            let beside = Read.ask(&theirs, Ask::Try, None).await.unwrap();
+            release(&on, beside.expect("nobody waits to write any more").release()).await;
+        }
+        release(&on, held.release()).await;
+        on.until_clean().await;
+    }
+}
+
+async fn until_waiting(client: &Quorate, kind: LockKind, count: usize) {
+    let admin = client.admin();
+    eventually_async(&format!("{count} wait for a {kind}"), async || {
+        admin.look(kind, "a").await.is_ok_and(|seen| seen.waiting.len() == count)
+    })
+    .await;
+}
+
+// Each waits until the one before it stands there. Of permits some want one, and some both.
+async fn who_waits_enters_in_the_order_of_asking(on: Fixture) {
+    let on = Arc::new(on);
+    let clients = [on.client().await, on.client().await, on.client().await];
+    for wanted in [[FairLock, FairLock], [Write, Write], [BothPermits, Permit], [Lead, Lead]] {
+        let entered = Arc::<Mutex<Vec<usize>>>::default();
+        let held = wanted[0].have(&clients[0], None).await;
+        let mut tasks = JoinSet::new();
+        for number in 0..9 {
+            let (client, access) = (clients[number % 3].clone(), wanted[number % 2]);
+            let (on, entered) = (Arc::clone(&on), Arc::clone(&entered));
+            tasks.spawn(async move {
+                let held = access.have(&client, None).await;
+                entered.lock().unwrap().push(number);
+                release(&on, held.release()).await;
+            });
+            until_waiting(&clients[0], access.lock(), number + 1).await;
+        }
+        on.must_be_refused(wanted[1].ask(&clients[1], Ask::Try, None).await);
+        release(&on, held.release()).await;
+        tasks.join_all().await;
+        assert_eq!(*entered.lock().unwrap(), (0..9).collect::<Vec<_>>(), "{wanted:?}");
+        on.until_clean().await;
+    }
+}
+
+async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
+    let (ours, theirs) = (on.client_with_lease(LEASE).await, on.client().await);
+    for (access, wanted, kind) in [
+        (Lock, Lock, HolderKind::Mutex),
+        (FairLock, FairLock, HolderKind::Mutex),
+        (Read, Write, HolderKind::Read),
+        (Write, Read, HolderKind::Write),
+        (BothPermits, Permit, HolderKind::Permit),
+        (Lead, Lead, HolderKind::Leader),
+    ] {
+        let held = access.have(&ours, None).await;
+        for limit in [Duration::ZERO, ms(300)] {
+            let error = wanted.ask(&theirs, Ask::OrBusy(limit), None).await.unwrap_err();
+            assert!(error.is_busy(), "{error}");
+            assert_eq!((error.lock(), error.hold()), (Some("a"), None));
+            assert_eq!((error.holder(), error.holder_kind()), (Some(held.hold()), Some(kind)));
+            let said = error.voters();
+            assert_eq!(said.len(), on.voters(), "{said:?}");
+            let refuses = |report: &&VoterReport| matches!(&report.verdict, Verdict::Refused { by, .. } if by == held.hold());
+            assert!(said.iter().filter(refuses).count() > on.voters() / 2, "{said:?}");
+            let again = error.lease_left().expect("its lease ends");
+            assert!(again > LEASE / 2 && again <= LEASE + ms(2), "{again:?}");
+            let (by, text) = (format!(" by {}, for ", held.hold()), error.to_string());
+            assert!(text.starts_with("lock `a` is ") && text.contains(&by), "{text}");
+            assert!(text.ends_with(" more unless renewed or released"), "{text}");
+        }
+        release(&on, held.release()).await;
+        on.until_clean().await;
+    }
+}
