@@ -3,10 +3,8 @@
 //!
 //! What a mutex does a fair one does too: the claims about the mutex are run on it as well.
 
-mod crowd;
 mod dead;
 mod line;
-mod mixed;
 mod order;
 mod processes;
 pub(crate) mod queue;

@@ -8,7 +8,7 @@ use quorate::{
 };
 use tokio::{sync::Notify, time::sleep};
 
-use crate::fair::queue::{Waiters, release};
+use crate::fair::queue::{Waiters, release, until_waiting};
 use quorate_tests::{
     claims,
     fixture::{Fixture, ms, secs},
@@ -16,56 +16,11 @@ use quorate_tests::{
 };
 
 claims!(everywhere of FairMutex:
-    ten_waiters_of_different_clients_enter_in_the_order_of_coming,
-    ten_waiters_that_let_their_leases_run_out_enter_in_the_order_of_coming,
-    waiters_of_one_client_enter_in_the_order_of_coming,
     a_hold_longer_than_any_waiters_deadline_does_not_change_the_order,
     nobody_passes_those_who_wait_not_even_for_a_moment,
+    who_waits_in_order_is_not_passed_by_who_asks_later_for_the_mutex,
 );
-
-/// Ends a hold as its lease does.
-async fn let_it_run_out(guard: MutexGuard) {
-    assert!(guard.lost().await.is_lost());
-}
-
-// Each stands on a majority before the next one asks; they come by ten connections to each voter.
-async fn ten_waiters_of_different_clients_enter_in_the_order_of_coming(on: Fixture) {
-    let guard = on.client().await.mutex("a").lock().await.unwrap();
-    let mut waiters = Waiters::of(&on).await;
-    for _ in 0..10 {
-        waiters.come(on.client().await.mutex("a"), release).await;
-    }
-    on.release(guard).await;
-    waiters.must_enter_in_order().await;
-    on.until_clean().await;
-}
-
-// Nobody releases: each hold ends with its lease, which is not renewed.
-async fn ten_waiters_that_let_their_leases_run_out_enter_in_the_order_of_coming(on: Fixture) {
-    // On servers a busy machine must be able to ask them all within a tenth of it.
-    let lease = if on.is_real() { secs(3) } else { secs(1) };
-    let guard = on.client().await.mutex("a").lock().await.unwrap();
-    let mut waiters = Waiters::of(&on).await;
-    for _ in 0..10 {
-        let theirs = on.client_with_lease(lease).await.mutex("a").lease_fixed(lease);
-        waiters.come(theirs, let_it_run_out).await;
-    }
-    on.release(guard).await;
-    waiters.must_enter_in_order().await;
-    on.until_clean().await;
-}
-
-async fn waiters_of_one_client_enter_in_the_order_of_coming(on: Fixture) {
-    let client = on.client().await;
-    let guard = client.mutex("a").lock().await.unwrap();
-    let mut waiters = Waiters::of(&on).await;
-    for _ in 0..10 {
-        waiters.come(client.mutex("a"), release).await;
-    }
-    on.release(guard).await;
-    waiters.must_enter_in_order().await;
-    on.until_clean().await;
-}
+claims!(inside of FairMutex: a_hand_over_costs_the_same_however_many_wait);
 
 // Three deadlines pass, and so do nine refreshes of each place.
 async fn a_hold_longer_than_any_waiters_deadline_does_not_change_the_order(on: Fixture) {
@@ -156,4 +111,43 @@ async fn a_client_with_a_wrong_clock_neither_jumps_the_queue_nor_empties_it() {
     };
     assert_eq!((of(false), of(true)), (vec![0, 1, 3, 4, 5, 7], vec![2, 6]), "{entered:?}");
     on.until_clean().await;
+}
+
+async fn who_waits_in_order_is_not_passed_by_who_asks_later_for_the_mutex(on: Fixture) {
+    let client = on.client().await;
+    let guard = client.mutex("a").lock().await.unwrap();
+    let lock = on.client().await.mutex("a");
+    let fair = tokio::spawn(async move { lock.lock().await.unwrap() });
+    until_waiting(&client, 1).await;
+    let lock = Quorate::mutex(&*on.client().await, "a");
+    let plain = tokio::spawn(async move { lock.lock().await.unwrap() });
+    until_waiting(&client, 2).await;
+    guard.release().await.unwrap();
+    let fair = fair.await.unwrap();
+    assert!(!plain.is_finished());
+    fair.release().await.unwrap();
+    plain.await.unwrap().release().await.unwrap();
+    on.until_clean().await;
+}
+
+// Ten deep or a hundred: the release, one bid of the next one, and nothing else. The waiters have
+// just refreshed their places, and do so again a second later.
+async fn a_hand_over_costs_the_same_however_many_wait(on: Fixture) {
+    for crowd in [10, 100] {
+        let client = on.client().await;
+        let guard = client.mutex("a").lock().await.unwrap();
+        let mut waiters = Waiters::of(&on).await;
+        for _ in 0..crowd {
+            waiters.come(client.mutex("a"), release).await;
+        }
+        let runs = |script: &str| on.runs(script).expect("they count");
+        let before = runs("mutex/acquire");
+        // In paused time the whole line passes before the next refresh is due.
+        on.release(guard).await;
+        waiters.must_enter_in_order().await;
+        for (voter, before) in before.into_iter().enumerate() {
+            assert_eq!(runs("mutex/acquire")[voter] - before, crowd, "of {crowd}, voter {voter}");
+        }
+        on.until_clean().await;
+    }
 }
