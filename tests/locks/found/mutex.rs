@@ -9,6 +9,7 @@ use quorate::{
 use tokio::time::{Instant, sleep, timeout};
 
 use quorate_support::{Proxy, RedisServer, eventually_async, without_lasting};
+use quorate_tests::kind::{Client, Kind};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -28,17 +29,19 @@ fn delay(there_ms: u64, back_ms: u64) -> Fault {
 /// have missed a call. That went round without a pause.
 #[tokio::test(start_paused = true)]
 async fn a_voter_whose_connection_breaks_at_every_request_does_not_make_a_waiter_spin() {
-    let voters = embedded::voters(3);
-    let guard = client(&voters).await.mutex("a").lock().await.expect("it is free");
-    let waiter = client(&voters).await;
-    let _fault = voters[0].fault(Fault::CutBeforeRun);
-    let asked = voters[1].runs("mutex/acquire");
-    let entered = waiter.mutex("a").lock_within(Duration::from_secs(10)).await;
-    assert!(entered.expect("two of three answer").is_none());
-    // Pauses from 1 ms, doubled up to half a second.
-    let asked = voters[1].runs("mutex/acquire") - asked;
-    assert!(asked < 40, "asked {asked} times in ten seconds");
-    drop(guard);
+    for kind in [Kind::Mutex, Kind::FairMutex] {
+        let voters = embedded::voters(3);
+        let guard = client(&voters).await.mutex("a").lock().await.expect("it is free");
+        let waiter = Client::new(client(&voters).await, kind).mutex("a");
+        let _fault = voters[0].fault(Fault::CutBeforeRun);
+        let asked = voters[1].runs("mutex/acquire");
+        let entered = waiter.lock_within(Duration::from_secs(10)).await;
+        assert!(entered.expect("two of three answer").is_none());
+        // Pauses from 1 ms, doubled up to half a second.
+        let asked = voters[1].runs("mutex/acquire") - asked;
+        assert!(asked < 40, "{kind:?} asked {asked} times in ten seconds");
+        drop(guard);
+    }
 }
 
 /// A re-entry asks for 60 s and no voter hears of it; an earlier one, which asked for 3 s, is
@@ -103,43 +106,6 @@ async fn a_held_lock_on_an_even_number_of_unequally_fast_voters_is_held_and_not_
         let _guard = holder.mutex("x").lock().await.expect("free");
         let tried = other.mutex("x").try_lock().await.expect("all voters answer in time");
         assert!(tried.is_none());
-    }
-}
-
-/// The answers of an acquire are under way when the client is closed.
-#[tokio::test(start_paused = true)]
-async fn closing_takes_back_what_is_being_acquired() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
-    let _slow = all(&voters, delay(20, 20));
-    let mutex = client.mutex("x");
-    let acquiring = tokio::spawn(async move { mutex.lock().await });
-    sleep(MS(10)).await;
-    client.close().await;
-    assert!(acquiring.await.expect("no panic").unwrap_err().is_closed());
-    for voter in &voters {
-        assert!(without_lasting(voter.keys()).is_empty(), "{:?}", voter.keys());
-    }
-}
-
-/// Neither waits for a wake-up, nor for an hour until it looks again.
-#[tokio::test(start_paused = true)]
-async fn closing_tells_whoever_waits_at_once() {
-    let voters = embedded::voters(3);
-    let hourly = Quorate::builder().embedded(&voters).poll_interval(MS(3_600_000));
-    let hourly = hourly.lease(MS(7_200_000)).longest_lease(MS(7_200_000));
-    let holder = hourly.clone().connect().await.expect("all voters answer");
-    let client = hourly.connect().await.expect("all voters answer");
-    let _guard = holder.mutex("x").lock().await.expect("free");
-    let waiting: Vec<_> = (0..2)
-        .map(|_| client.mutex("x"))
-        .map(|mutex| tokio::spawn(async move { mutex.lock().await.map(drop) }))
-        .collect();
-    sleep(MS(100)).await;
-    client.close().await;
-    for waiter in waiting {
-        let told = timeout(MS(1), waiter).await.expect("at once").expect("no panic");
-        assert!(told.unwrap_err().is_closed());
     }
 }
 
@@ -340,37 +306,6 @@ async fn a_release_needs_no_voter_that_never_had_the_vote() {
     let guard = client.mutex("a").lock().await.expect("two of three are free");
     voters[1].stop();
     guard.release().await.expect("a majority has no vote of it");
-}
-
-/// All stand in one line. The first gives its voters no time to answer, and was told that they were
-/// silent; those behind it hear what the voters say.
-#[tokio::test(start_paused = true)]
-async fn a_hurried_caller_does_not_fail_those_behind_it_in_line() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
-    let _slow = all(&voters, delay(20, 20));
-    let hurried = client.mutex("a");
-    let hurried = tokio::spawn(async move { hurried.lock_within(MS(5)).await });
-    sleep(MS(1)).await;
-    assert!(client.mutex("a").try_lock().await.expect("all voters answer").is_none());
-    assert!(hurried.await.expect("no panic").expect("all voters answer").is_some());
-}
-
-/// Its turn comes when there is no time left for an answer: the lock was another's until then.
-#[tokio::test(start_paused = true)]
-async fn whoever_comes_first_too_late_is_told_that_the_lock_was_held() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
-    let guard = client.mutex("a").lock().await.expect("free");
-    let _slow = all(&voters, delay(20, 20));
-    let (first, second) = (client.mutex("a"), client.mutex("a"));
-    let first = tokio::spawn(async move { first.lock_within(MS(1_000)).await });
-    sleep(MS(1)).await;
-    let second = tokio::spawn(async move { second.lock_within(MS(1_010)).await });
-    sleep(MS(2_000)).await;
-    assert!(first.await.expect("no panic").expect("all answer").is_none());
-    assert!(second.await.expect("no panic").expect("all answer").is_none());
-    drop(guard);
 }
 
 /// A re-entry asks the voter that refused it again and again. The client is closed meanwhile, and

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use metrics_util::debugging::DebugValue;
 use quorate::{
     FairMutex, MutexGuard, Quorate, RestartGuard,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Reply},
@@ -14,6 +14,7 @@ use tokio::{
 };
 
 use crate::{
+    amnesia::inside::record,
     fair::queue::{Waiters, release},
     rw::waiting as rw,
 };
@@ -67,36 +68,6 @@ async fn whoever_comes_back_after_the_queue_was_deleted_does_not_lose_its_place_
     drop(second.await);
 }
 
-/// It waited on until its place was to be told again, once its client heard the calls.
-#[tokio::test(start_paused = true)]
-async fn a_bid_that_begins_at_the_limit_is_the_last() {
-    let voters = embedded::voters(3);
-    let guard = fair(&voters).await.lock().await.expect("it is free");
-    let waiter = fair(&voters).await;
-    assert!(waiter.lock_within(ms(10)).await.expect("all voters answer").is_none());
-    let watch = Stopwatch::start();
-    let entered = waiter.lock_within(Duration::ZERO).await;
-    assert!(entered.expect("all voters answer").is_none());
-    assert!(watch.time() <= ms(2), "{:?}", watch.time());
-    drop(guard);
-}
-
-/// The pause after a bid that nobody answered was followed by another one.
-#[tokio::test(start_paused = true)]
-async fn a_limit_that_comes_in_the_pause_after_silence_is_kept() {
-    let voters = embedded::voters(3);
-    let guard = fair(&voters).await.lock().await.expect("it is free");
-    let waiter = fair(&voters).await;
-    let silence: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropRequests)).collect();
-    let watch = Stopwatch::start();
-    // Nobody answers for 200 ms, and a pause is 20 ms at least.
-    let entered = waiter.lock_within(ms(210)).await;
-    assert!(entered.expect_err("nobody answers").is_no_quorum());
-    assert!(watch.time() <= ms(212), "{:?}", watch.time());
-    drop(silence);
-    drop(guard);
-}
-
 /// With less time left than voters have to answer, a waiter that no voter could be reached for bid
 /// again without a pause.
 #[tokio::test(start_paused = true)]
@@ -132,35 +103,6 @@ async fn a_bid_without_a_quorum_is_not_refused_when_calls_may_be_lost() {
         voter.kill();
     }
     assert!(waiter.await.expect("no panic").expect_err("a majority is away").is_no_quorum());
-    drop(far);
-}
-
-/// As the one before, by the limit, which had passed as it began.
-#[tokio::test(start_paused = true)]
-async fn a_bid_without_a_quorum_is_not_refused_at_the_limit() {
-    let voters = embedded::voters(5);
-    let mutex = fair(&voters).await;
-    let far = far(&voters, ms(50));
-    let waiter = tokio::spawn(async move { mutex.lock_within(Duration::ZERO).await.map(drop_all) });
-    sleep(ms(20)).await;
-    voters[..3].iter().for_each(EmbeddedVoter::kill);
-    assert!(waiter.await.expect("no panic").expect_err("a majority is away").is_no_quorum());
-    drop(far);
-}
-
-/// As the one before, by a client that listens for calls for the first time: it bids once more when
-/// it does. The voters that it hears have votes that do not count.
-#[tokio::test(start_paused = true)]
-async fn a_bid_without_a_quorum_is_not_refused_when_calls_begin_to_be_heard() {
-    let voters = embedded::voters(5);
-    let mutex = fair(&voters).await;
-    voters[..3].iter().for_each(EmbeddedVoter::restart_empty);
-    let (near, far) = (far(&voters[..3], ms(10)), far(&voters[3..], ms(50)));
-    let waiter = tokio::spawn(async move { mutex.lock_within(ms(150)).await.map(drop_all) });
-    sleep(ms(5)).await;
-    drop(near);
-    let told = waiter.await.expect("no panic").expect_err("a majority is in quarantine");
-    assert!(told.is_no_quorum(), "{told}");
     drop(far);
 }
 
@@ -252,9 +194,7 @@ async fn a_waiter_that_reaches_a_minority_takes_no_lock_from_its_holder() {
 /// lease it counted as a vote that was leaked.
 #[tokio::test(start_paused = true)]
 async fn a_bid_owes_nothing_to_a_voter_that_it_did_not_reach() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = embedded::voters(3);
     let guard = fair(&voters).await.lock().await.expect("it is free");
     let waiter = fair(&voters).await;
@@ -273,9 +213,7 @@ async fn a_bid_owes_nothing_to_a_voter_that_it_did_not_reach() {
 /// What ended a pause was counted for a mutex, and not for what is waited for in a queue.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_pause_is_counted_as_a_timer_in_a_queue_too() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = embedded::voters(3);
     let waiter = fair(&voters).await;
     voters.iter().for_each(EmbeddedVoter::kill);

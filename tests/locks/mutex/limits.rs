@@ -102,7 +102,7 @@ async fn a_limit_shorter_than_a_round_trip_is_no_silence_of_the_voters() {
             theirs.semaphore("a", 3).acquire_many(2).await.unwrap(),
             theirs.election("a").campaign("y").await.unwrap(),
         );
-        for limit in [0, 1, 5, 19, 39, 41].map(ms) {
+        for limit in [41, 39, 19, 5, 1, 0].map(ms) {
             let watch = Stopwatch::start();
             let entered = ask(ours.clone(), limit).await;
             assert!(matches!(entered, Ok(false)), "{kind}, {limit:?}: {entered:?}");
