@@ -1,4 +1,4 @@
-//! Exclusion, renewal, release, loss and the end of a client.
+//! Exclusion, release, loss and observers.
 
 use std::{sync::Mutex, thread, time::Duration};
 
@@ -34,11 +34,9 @@ macro_rules! on_three {
 
 on_three!(
     clients_of_both_sorts_and_threads_of_one_client_exclude_each_other,
-    a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else,
     what_is_dropped_last_is_still_released,
     a_loss_is_seen,
     an_observer_sees_each_value_and_the_end,
-    close_releases_everything,
 );
 
 fn client(on: &Fixture) -> Quorate {
@@ -96,16 +94,6 @@ fn clients_of_both_sorts_and_threads_of_one_client_exclude_each_other(on: &Fixtu
     assert_eq!(room.into_inner().unwrap(), 6 * ROUNDS);
 }
 
-// Two and a half leases pass, in which the thread asks the client for nothing.
-fn a_lock_is_renewed_while_the_thread_of_its_holder_does_something_else(on: &Fixture) {
-    let (ours, theirs) = (client_with_lease(on, SHORT), client_with_lease(on, SHORT));
-    let guard = ours.mutex("a").lock().unwrap();
-    thread::sleep(SHORT * 5 / 2);
-    assert!(guard.is_held() && !guard.remaining().is_zero());
-    assert!(theirs.mutex("a").try_lock().unwrap().is_none());
-    guard.release().unwrap();
-}
-
 // Nobody has the client any more when the release is due: only its thread can send it. The lease is
 // 30 s.
 fn what_is_dropped_last_is_still_released(on: &Fixture) {
@@ -149,20 +137,6 @@ fn an_observer_sees_each_value_and_the_end(on: &Fixture) {
     see("2");
     theirs.close().unwrap();
     assert!(observer.next_within(secs(60)).unwrap().is_none() || observer.all(|one| one.is_ok()));
-}
-
-fn close_releases_everything(on: &Fixture) {
-    let quorum = client(on);
-    let guard = quorum.mutex("a").lock().unwrap();
-    let waiting = quorum.mutex("a");
-    let waiter = thread::spawn(move || waiting.lock().map(drop));
-    quorum.close().unwrap();
-    eventually("every voter has the release", || on.keys().iter().all(Vec::is_empty));
-    assert!(waiter.join().expect("no panic").unwrap_err().is_closed());
-    assert!(!guard.is_held());
-    assert!(guard.release().unwrap_err().is_lost());
-    assert!(quorum.mutex("a").lock().unwrap_err().is_closed());
-    quorum.close().unwrap();
 }
 
 // Of the calls by whose table all others are made too.

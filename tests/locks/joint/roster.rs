@@ -8,15 +8,18 @@ use std::{
 
 use quorate::{
     Builder, Cause, Error, Quorate, RestartGuard, Verdict,
-    embedded::{self, EmbeddedVoter, Fault, InFlight},
+    embedded::{self, EmbeddedVoter, InFlight},
 };
 use quorate_tests::fixture::{Stopwatch, ms, secs};
 use tokio::{runtime, time::sleep};
 
 use super::{Changed, builder};
+use crate::amnesia::inside::{drop_script, heal};
 
 /// For so long a voter tells of a client: the longest lease of 30 s and 45 s more.
 const TOLD: Duration = secs(75);
+/// Where this does not arrive nobody compares.
+const ROSTER: &str = "voter/roster";
 
 fn on(voters: &[EmbeddedVoter]) -> Builder {
     builder().embedded(voters).roster(1)
@@ -107,22 +110,6 @@ async fn a_change_goes_back_as_it_came() {
     drop(old);
 }
 
-/// What voters are asked about the roster never arrives.
-fn nobody_compares<'a>(voters: impl IntoIterator<Item = &'a EmbeddedVoter>) {
-    for voter in voters {
-        voter.fault_each(|sent| match sent.script() {
-            Some("voter/roster") => vec![Fault::DropRequests],
-            _ => Vec::new(),
-        });
-    }
-}
-
-fn all_compare(voters: &[EmbeddedVoter]) {
-    for voter in voters {
-        voter.fault_each(|_| Vec::new());
-    }
-}
-
 fn is_out_of_step(error: &Error) -> bool {
     let of_it = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Cause::OutOfStep(_)));
     error.voters().iter().any(|report| of_it(&report.verdict))
@@ -131,14 +118,14 @@ fn is_out_of_step(error: &Error) -> bool {
 #[tokio::test(start_paused = true)]
 async fn who_cannot_compare_on_a_majority_does_not_connect_and_is_not_out_of_step() {
     let voters = embedded::voters(5);
-    nobody_compares(&voters[..3]);
+    drop_script(&voters[..3], ROSTER);
     let asked = Stopwatch::start();
     let error = on(&voters).connect_timeout(secs(3)).connect().await.expect_err("nobody says so");
     assert!(error.is_not_connected(), "{error}");
     assert!(asked.time() >= secs(3), "{:?}", asked.time());
     assert!(error.to_string().contains("embedded-1: no answer within"), "{error}");
     // The other two are no majority, and were told nothing by which others would be refused.
-    all_compare(&voters);
+    heal(&voters);
     on(&voters[..3]).connect().await.unwrap();
 }
 
@@ -153,7 +140,7 @@ fn a_client_that_connects_in_vain_leaves_its_thread_to_others() {
         let connecting = async {
             let voters = embedded::voters(3);
             voters[1].kill();
-            nobody_compares(&voters[2..]);
+            drop_script(&voters[2..], ROSTER);
             let builder = on(&voters).voter_deadline(secs(1));
             builder.connect_timeout(ms(3_200)).connect().await
         };
@@ -168,11 +155,11 @@ fn a_client_that_connects_in_vain_leaves_its_thread_to_others() {
 async fn connecting_goes_on_asking_until_a_majority_has_compared() {
     let voters = embedded::voters(5);
     let _first = on(&voters).connect().await.unwrap();
-    nobody_compares(&voters[..3]);
+    drop_script(&voters[..3], ROSTER);
     let (three, asked) = (voters[..3].to_vec(), Stopwatch::start());
     let late = async {
         sleep(secs(2)).await;
-        all_compare(&three);
+        heal(&three);
     };
     let stray = builder().embedded(&three).roster(2).connect();
     let (stray, ()) = tokio::join!(stray, late);
@@ -180,10 +167,10 @@ async fn connecting_goes_on_asking_until_a_majority_has_compared() {
     assert!(error.is_out_of_step(), "{error}");
     assert!(asked.time() >= secs(2), "{:?}", asked.time());
     // Who agrees connects late, and well.
-    nobody_compares(&voters[..3]);
+    drop_script(&voters[..3], ROSTER);
     let late = async {
         sleep(secs(2)).await;
-        all_compare(&voters);
+        heal(&voters);
     };
     let (second, ()) = tokio::join!(on(&voters).connect(), late);
     assert!(second.unwrap().mutex("m").try_lock().await.unwrap().is_some(), "it is free");
@@ -195,7 +182,7 @@ async fn a_voter_counts_for_new_holds_once_it_has_compared_on_its_connection_and
     let voters = embedded::voters(3);
     let client = on(&voters).connect().await.unwrap();
     let held = client.mutex("held").lock().await.unwrap();
-    nobody_compares(&voters[..2]);
+    drop_script(&voters[..2], ROSTER);
     voters[..2].iter().for_each(|voter| voter.cut(InFlight::Lost));
     let error = client.mutex("m").try_lock().await.unwrap_err();
     assert!(error.is_no_quorum() && is_out_of_step(&error), "{error}");
@@ -204,7 +191,7 @@ async fn a_voter_counts_for_new_holds_once_it_has_compared_on_its_connection_and
     assert!(held.is_held() && held.votes() == 3, "a lease of 10 s is renewed");
     let error = client.mutex("m").try_lock().await.unwrap_err();
     assert!(error.is_no_quorum() && is_out_of_step(&error), "{error}");
-    all_compare(&voters);
+    heal(&voters);
     sleep(secs(2)).await;
     assert!(client.mutex("m").try_lock().await.unwrap().is_some(), "it is free");
     held.release().await.unwrap();
@@ -215,10 +202,10 @@ async fn a_new_connection_is_compared_at_once() {
     let voters = embedded::voters(3);
     let client = on(&voters).connect().await.unwrap();
     sleep(secs(5)).await;
-    let before = voters[0].runs("voter/roster");
+    let before = voters[0].runs(ROSTER);
     voters[0].cut(InFlight::Lost);
     sleep(ms(1)).await;
-    assert_eq!(voters[0].runs("voter/roster"), before + 1);
+    assert_eq!(voters[0].runs(ROSTER), before + 1);
     assert!(client.status().await.voters.iter().all(|voter| voter.counts));
 }
 
@@ -366,13 +353,6 @@ async fn who_finds_out_later_gets_no_new_locks_and_loses_what_it_holds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_with_different_prefixes_do_not_meet() {
-    let voters = embedded::voters(5);
-    let _first = on(&voters[..3]).connect().await.unwrap();
-    on(&voters).prefix("billing").connect().await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
 async fn who_only_looks_connects_and_leaves_no_trace_and_sees_what_the_clients_believe() {
     let voters = embedded::voters(5);
     let first = on(&voters[..3]).client_name("web-1").connect().await.unwrap();
@@ -391,7 +371,7 @@ async fn voters_are_asked_every_15_seconds_and_never_on_the_way_of_a_lock() {
     let (asked, start) = (Arc::<Mutex<Vec<u64>>>::default(), Stopwatch::start());
     let noted = Arc::clone(&asked);
     voters[0].observe(move |ran| {
-        if ran.script() == "voter/roster" {
+        if ran.script() == ROSTER {
             noted.lock().unwrap().push(start.time().as_secs());
         }
     });
