@@ -115,7 +115,10 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
             assert_eq!((error.holder(), error.holder_kind()), (Some(held.hold()), Some(kind)));
             let said = error.voters();
             assert_eq!(said.len(), on.voters(), "{said:?}");
-            let refuses = |report: &&VoterReport| matches!(&report.verdict, Verdict::Refused { by, .. } if by == held.hold());
+            let refuses = |report: &&VoterReport| {
+                let Verdict::Refused { by, .. } = &report.verdict else { return false };
+                by == held.hold()
+            };
             assert!(said.iter().filter(refuses).count() > on.voters() / 2, "{said:?}");
             let again = error.lease_left().expect("its lease ends");
             assert!(again > LEASE / 2 && again <= LEASE + ms(2), "{again:?}");

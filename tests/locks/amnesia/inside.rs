@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use metrics_util::debugging::{DebugValue, Snapshotter};
+use metrics::LocalRecorderGuard;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use quorate::{
     Builder, Cause, Error, Quarantine, Quorate, RestartGuard, Verdict,
     embedded::{self, EmbeddedVoter, Fault, Machine},
@@ -85,6 +86,12 @@ pub(crate) async fn kept_out(client: &Quorate, voter: usize) -> (Quarantine, Dur
     let seen = client.mutex("a").inspect().await.expect("a majority answers");
     let quarantined = seen.voters[voter].quarantine.expect("it is in quarantine");
     (quarantined.why, quarantined.left)
+}
+
+/// Whatever is recorded on this thread, for as long as the guard lives.
+pub(crate) fn record() -> (Snapshotter, LocalRecorderGuard<'static>) {
+    let recorder = Box::leak(Box::new(DebuggingRecorder::new()));
+    (recorder.snapshotter(), metrics::set_default_local_recorder(recorder))
 }
 
 /// What was recorded of these metrics, by the values of the labels. Reading takes it all away: what

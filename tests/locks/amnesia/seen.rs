@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use metrics_util::debugging::DebuggingRecorder;
 use tokio::time::sleep;
 
-use crate::amnesia::inside::{LEASE, client, counted, old_voters, recorded};
+use crate::amnesia::inside::{LEASE, client, counted, old_voters, record, recorded};
 use quorate_tests::fixture::{ms, secs};
 
 const MINUTE_MICROS: i64 = 60_000_000;
@@ -13,15 +12,14 @@ const MINUTE_MICROS: i64 = 60_000_000;
 /// The voters that are shown as in quarantine so long after one of them has restarted empty, while
 /// nobody asks anything.
 async fn kept_out(after: Duration) -> Vec<String> {
-    let recorder = DebuggingRecorder::new();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = old_voters(3);
     let ours = client(&voters).await;
     if !after.is_zero() {
         voters[1].restart_empty();
         sleep(after).await;
     }
-    let gauges = recorded(&recorder.snapshotter(), &["quorate_quarantined"]);
+    let gauges = recorded(&snapshotter, &["quorate_quarantined"]);
     assert_eq!(gauges.len(), 3, "every voter is shown: {gauges:?}");
     // What it takes back when it ends is nothing to who listens next.
     ours.close().await;
@@ -38,9 +36,7 @@ async fn a_quarantine_is_shown_while_it_lasts_and_ends_by_itself() {
 
 #[tokio::test(start_paused = true)]
 async fn quarantines_are_counted_by_their_reason() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = old_voters(3);
     let ours = client(&voters).await;
     let counted = || counted(&snapshotter, "quorate_quarantines_total");
@@ -72,9 +68,7 @@ async fn quarantines_are_counted_by_their_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn how_far_each_clock_is_ahead_is_shown_from_the_first_connection_on() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = old_voters(3);
     voters[0].jump_clock(2_000_000);
     voters[1].jump_clock(-3_000_000);

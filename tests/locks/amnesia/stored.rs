@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
+use metrics_util::debugging::Snapshotter;
 use quorate::{
     Token,
     embedded::{EmbeddedVoter, Reply},
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use crate::{
     amnesia::{
         growth::token_of,
-        inside::{builder, client, counted, drop_script, heal, old_voters},
+        inside::{builder, client, counted, drop_script, heal, old_voters, record},
     },
     cancel::kinds::Access,
 };
@@ -54,9 +54,7 @@ fn repairs(snapshotter: &Snapshotter) -> BTreeMap<String, f64> {
 
 #[tokio::test(start_paused = true)]
 async fn where_one_voter_knows_a_higher_one_the_others_are_told_once() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     for (way, fence, renew, kind) in [
         (Access::Lock, FENCE, "mutex/renew", "mutex"),
         (Access::FairLock, FENCE, "mutex/renew", "fair_mutex"),
@@ -77,9 +75,7 @@ async fn where_one_voter_knows_a_higher_one_the_others_are_told_once() {
 // One voter of three is ahead, and the others cannot be told.
 #[tokio::test(start_paused = true)]
 async fn nobody_gets_a_lock_whose_token_no_majority_could_store_and_nothing_is_left_of_it() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = old_voters(3);
     let (on, ours) = (Fixture::of(&voters), client(&voters).await);
     set_ahead(&voters[0], FENCE);
@@ -95,9 +91,7 @@ async fn nobody_gets_a_lock_whose_token_no_majority_could_store_and_nothing_is_l
 // five are a rival's for a moment. A majority answers: that is contention, and no outage.
 #[tokio::test(start_paused = true)]
 async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     for fair in [false, true] {
         let voters = old_voters(5);
         let ours = builder(&voters).quorum_timeout(secs(2)).connect().await.unwrap();

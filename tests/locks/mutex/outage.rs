@@ -14,11 +14,7 @@ claims!(everywhere of both:
     all_servers_gone_is_an_error_with_each_cause_in_bounded_time,
     servers_that_stand_still_are_an_error_with_each_cause_in_bounded_time,
 );
-claims!(forgetful of both:
-    when_all_servers_come_back_empty_in_time_a_hold_is_lost_at_once,
-);
 claims!(minority of both:
-    servers_of_a_minority_that_come_back_empty_get_their_votes_back_from_a_renewal,
     errors_name_each_voter_and_what_it_said,
     a_dead_minority_is_not_waited_for_and_nothing_is_left_on_the_others,
 );
@@ -43,38 +39,6 @@ async fn servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_i
     sleep(ms(2500)).await;
     assert!(guard.is_held());
     on.release(guard).await;
-    on.until_clean().await;
-}
-
-// The lease has time to go when the voters are back. A hold that somebody had in between would have
-// been forgotten with it.
-async fn when_all_servers_come_back_empty_in_time_a_hold_is_lost_at_once(mut on: Fixture) {
-    let client = on.client_with_lease(secs(12)).await;
-    let guard = client.mutex("a").lock().await.unwrap();
-    on.kill_all();
-    on.restart_all();
-    let why = timeout(on.at_most(secs(1)), guard.lost()).await.expect("a renewal finds it out");
-    assert!(why.to_string().contains("a majority of voters no longer had its vote"), "{why}");
-    on.until_clean().await;
-}
-
-// The lease is over long before the end, and no voter has had the record since its start but by a
-// renewal.
-async fn servers_of_a_minority_that_come_back_empty_get_their_votes_back_from_a_renewal(
-    mut on: Fixture,
-) {
-    let guard = on.client_with_lease(secs(6)).await.mutex("a").lock().await.unwrap();
-    let watch = Stopwatch::start();
-    for voter in [1, 3] {
-        on.restart(voter);
-    }
-    eventually_async("every voter has the record again", async || {
-        on.keys().iter().all(|keys| keys == &["quorate:{a}"])
-    })
-    .await;
-    watch.sleep_until(ms(6500)).await;
-    assert!(guard.is_held());
-    guard.release().await.unwrap();
     on.until_clean().await;
 }
 

@@ -5,12 +5,11 @@ use tokio::{task::JoinSet, time::timeout};
 
 use quorate_tests::{
     claims,
-    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+    fixture::{Fixture, Stopwatch, ms, secs},
 };
 
 claims!(everywhere of both:
     hold_counts_go_up_and_down_and_others_fail_until_the_last_release,
-    re_entry_never_shortens_what_is_left_of_the_lease,
     re_entry_widens_a_lease_and_nothing_else_ends_it_sooner,
     another_client_with_an_equal_owner_is_another_party,
     a_late_release_says_lost_and_removes_nothing_of_the_next_holders,
@@ -45,25 +44,6 @@ async fn hold_counts_go_up_and_down_and_others_fail_until_the_last_release(on: F
     innermost.release().await.unwrap();
     assert_eq!(count().await, 0);
     theirs.try_lock().await.unwrap().expect("it is free").release().await.unwrap();
-    on.until_clean().await;
-}
-
-// Each entry renews the 10 s, so after the third at least 10 s less the time since then are left,
-// and never the default of 30 s. Releases take nothing away from that.
-async fn re_entry_never_shortens_what_is_left_of_the_lease(on: Fixture) {
-    let owner = Owner::new();
-    let mutex = on.client().await.mutex("a").owner(&owner).lease_fixed(secs(10));
-    let first = mutex.lock().await.unwrap();
-    let second = mutex.lock().await.unwrap();
-    let watch = Stopwatch::start();
-    let third = mutex.lock().await.unwrap();
-    first.release().await.unwrap();
-    second.release().await.unwrap();
-    let ttl = mutex.inspect().await.unwrap().holder().unwrap().ttl.unwrap();
-    assert!(ttl <= secs(10) && ttl + MILLISECOND + watch.time() >= secs(10));
-    let whole = trusted(secs(10));
-    assert!(third.remaining() <= whole && third.remaining() + watch.time() >= whole);
-    third.release().await.unwrap();
     on.until_clean().await;
 }
 

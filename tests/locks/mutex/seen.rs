@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
-use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use metrics_util::debugging::{DebugValue, Snapshotter};
 use quorate::{
     LockKind, Owner, Quorate,
     embedded::{self, EmbeddedVoter, Fault, InFlight, Machine},
@@ -11,6 +11,7 @@ use quorate::{
 };
 use tokio::time::sleep;
 
+use crate::amnesia::inside::record;
 use quorate_tests::fixture::{Fixture, ms, secs};
 
 /// Every metric's labels, each with all the values it was seen or promised with.
@@ -192,9 +193,7 @@ async fn holds_are_lost_and_waiters_are_called() {
 
 #[tokio::test(start_paused = true)]
 async fn every_metric_is_recorded_with_the_labels_that_are_promised() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, recording) = record();
     everything_happens().await;
     voters_are_suspected_and_told_a_token().await;
     holds_are_lost_and_waiters_are_called().await;
@@ -276,9 +275,7 @@ fn begun(snapshotter: &Snapshotter) -> BTreeSet<(String, String)> {
 // A dashboard shows the first event as an increase, and nothing of locks that nobody uses.
 #[tokio::test(start_paused = true)]
 async fn counters_begin_at_zero_and_those_of_a_kind_with_its_first_lock() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = embedded::voters(3);
     let quorum = Quorate::builder().embedded(&voters).connect().await.unwrap();
     let of = |kind: &str, label: &str| {
@@ -297,9 +294,7 @@ async fn counters_begin_at_zero_and_those_of_a_kind_with_its_first_lock() {
 
 #[tokio::test(start_paused = true)]
 async fn locks_are_named_only_where_that_was_asked_for() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = embedded::voters(3);
     let quorum = Quorate::builder().embedded(&voters).named_metrics(["report", "invoice:*"]);
     let quorum = quorum.connect().await.unwrap();
@@ -355,9 +350,7 @@ fn values(snapshotter: &Snapshotter, name: &str) -> Vec<f64> {
 
 #[tokio::test(start_paused = true)]
 async fn a_hold_that_is_gone_at_two_releases_is_lost_once() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let on = Fixture::embedded(3);
     let one = on.client().await.mutex("a").lock().await.unwrap();
     let two = one.reenter().await.unwrap();
@@ -370,9 +363,7 @@ async fn a_hold_that_is_gone_at_two_releases_is_lost_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_of_the_validity_is_seen_at_grants_and_renewals() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let on = Fixture::embedded(3);
     let guard = on.client().await.mutex("a").lock().await.unwrap();
     let [left] = values(&snapshotter, metric::GRANT_VALIDITY)[..] else { panic!("one") };
@@ -385,9 +376,7 @@ async fn what_is_left_of_the_validity_is_seen_at_grants_and_renewals() {
 
 #[tokio::test(start_paused = true)]
 async fn connections_are_counted_as_they_stand() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = embedded::voters(1);
     let connect = async || Quorate::builder().embedded(&voters).connect().await.unwrap();
     // Reading takes it all away: what is seen is by how much it has changed.
@@ -415,9 +404,7 @@ async fn connections_are_counted_as_they_stand() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_closed_or_gone_counts_no_more() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voters = embedded::voters(3);
     let connect = async || Quorate::builder().embedded(&voters).connect().await.unwrap();
     // Reading takes it all away: what is seen is by how much it has changed, over all voters.

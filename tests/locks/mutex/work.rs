@@ -60,28 +60,6 @@ async fn work_gets_its_token_and_gives_the_lock_back_whether_it_fails_or_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_is_dropped_when_the_lock_is_lost_and_the_loss_is_its_error() {
-    let (voters, client) = client().await;
-    let dropped = Arc::<AtomicBool>::default();
-    let mutex = client.mutex("a").lease(secs(3));
-    let (watch, on_drop) = (Stopwatch::start(), Arc::clone(&dropped));
-    let work = mutex.run(async move |_| {
-        let _dropped = Dropped(on_drop);
-        std::future::pending::<Result<(), Failure>>().await
-    });
-    let cut = async {
-        sleep(ms(10)).await;
-        let _silence = all(&voters, Fault::DropRequests);
-        sleep(secs(10)).await;
-    };
-    let (work, ()) = tokio::join!(async { (work.await, watch.time()) }, cut);
-    let (Err(Failure::Lock(error)), took) = work else { panic!("{:?}", work.0) };
-    assert_eq!((error.kind(), error.lock()), (ErrorKind::Lost, Some("a")));
-    assert!(error.hold().is_some() && took < secs(3), "{took:?}");
-    assert!(dropped.load(Ordering::Relaxed));
-}
-
-#[tokio::test(start_paused = true)]
 async fn work_reads_beside_others_writes_alone_and_gives_back() {
     let (_voters, client) = client().await;
     let lock = client.rw_lock("a");
@@ -100,30 +78,31 @@ async fn work_reads_beside_others_writes_alone_and_gives_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_reads_or_writes_is_dropped_when_the_lock_is_lost() {
+async fn work_is_dropped_when_the_lock_is_lost_and_the_loss_is_its_error() {
     let (voters, client) = client().await;
-    let lock = client.rw_lock("a").lease(secs(3));
-    let (watch, dropped) = (Stopwatch::start(), [(); 2].map(|()| Arc::<AtomicBool>::default()));
-    let [of_read, of_write] = dropped.clone().map(Dropped);
-    let read = lock.run_read(async move || {
-        let _dropped = of_read;
+    let (watch, dropped) = (Stopwatch::start(), [(); 3].map(|()| Arc::<AtomicBool>::default()));
+    let [of_lock, of_read, of_write] = dropped.clone().map(|on_drop| async move {
+        let _dropped = Dropped(on_drop);
         std::future::pending::<Result<(), Failure>>().await
     });
-    let other = client.rw_lock("b").lease(secs(3));
-    let write = other.run_write(async move |_| {
-        let _dropped = of_write;
-        std::future::pending::<Result<(), Failure>>().await
-    });
+    let (mutex, lock) = (client.mutex("a").lease(secs(3)), client.rw_lock("b").lease(secs(3)));
+    let other = client.rw_lock("c").lease(secs(3));
     let cut = async {
         sleep(ms(10)).await;
         all(&voters, Fault::DropRequests)
     };
-    let (read, write, _silence) = tokio::join!(read, write, cut);
-    for (ended, name) in [(read, "a"), (write, "b")] {
+    let (locked, read, write, _silence) = tokio::join!(
+        mutex.run(async move |_| of_lock.await),
+        lock.run_read(async move || of_read.await),
+        other.run_write(async move |_| of_write.await),
+        cut
+    );
+    for (ended, name) in [(locked, "a"), (read, "b"), (write, "c")] {
         let Err(Failure::Lock(error)) = ended else { panic!("{ended:?}") };
         assert_eq!((error.kind(), error.lock()), (ErrorKind::Lost, Some(name)));
+        assert!(error.hold().is_some());
     }
-    // Both were given back in vain, for a tenth of the lease each.
+    // All were given back in vain, for a tenth of the lease each.
     assert!(watch.time() < secs(4), "{:?}", watch.time());
     assert!(dropped.iter().all(|dropped| dropped.load(Ordering::Relaxed)));
 }
