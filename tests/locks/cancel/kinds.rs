@@ -48,7 +48,10 @@ pub(crate) enum Held {
 }
 
 macro_rules! ask {
-    ($ask:expr, $lock:expr, [$wait:ident $try:ident $within:ident $busy:ident]($($arg:expr)?) $held:ident) => {{
+    (
+        $ask:expr, $lock:expr,
+        [$wait:ident $try:ident $within:ident $busy:ident]($($arg:expr)?) $held:ident
+    ) => {{
         let guard = match $ask {
             Ask::Wait => $lock.$wait($($arg)?).await.map(Some),
             Ask::Try => $lock.$try($($arg)?).await,

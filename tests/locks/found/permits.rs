@@ -69,8 +69,8 @@ async fn late_undo(undo: Fault) {
 }
 
 /// The undo was repeated, and took the place of the holder back into the queue: a permit that was
-/// free was refused for as long as the place counted. Where it is not heard, the first attempt had a
-/// permit until then.
+/// free was refused for as long as the place counted. Where it is not heard, the first attempt had
+/// a permit until then.
 #[tokio::test(start_paused = true)]
 async fn an_undo_that_comes_late_puts_no_holder_back_into_the_queue() {
     late_undo(Fault::DropReplies).await;
