@@ -34,37 +34,84 @@ fn unreachable(bid: &mut Bid, voter: usize, ms: u64) {
     bid.heard(voter, Verdict::Unknown(cause), None, at(ms));
 }
 
-/// Refused by all three within 2 ms, with ticket 4, by a holder whose lease is long.
-fn waiting() -> Bid {
-    let mut bid = bid(Some(4));
-    for voter in 0..3 {
-        held(&mut bid, voter, 4, 9_000, 2);
+fn quarantined(bid: &mut Bid, voter: usize, ms: u64) {
+    let quarantined = Quarantined { why: Quarantine::Restarted, left: MS(9_000) };
+    bid.heard(voter, Verdict::Unknown(Cause::Quarantined(quarantined)), None, at(ms));
+}
+
+/// What a voter says.
+#[derive(Clone, Copy, Debug)]
+enum Said {
+    Grants(usize, u64),
+    /// With the ticket and what is left of the holder's lease.
+    Refuses(usize, u64, u64),
+    IsAway(usize),
+}
+use Said::{Grants, IsAway, Refuses};
+
+type Row<'a> = (u64, &'a [Said], [bool; 3], BidNext);
+
+/// Each row: when it is, what voters say then, which have called, and what is next.
+fn check(ticket: Option<u64>, rows: &[Row<'_>]) -> Bid {
+    let mut bid = bid(ticket);
+    for (ms, said, called, next) in rows {
+        for said in *said {
+            match *said {
+                Grants(voter, ticket) => granted(&mut bid, voter, ticket, *ms),
+                Refuses(voter, ticket, ttl_ms) => held(&mut bid, voter, ticket, ttl_ms, *ms),
+                IsAway(voter) => unreachable(&mut bid, voter, *ms),
+            }
+        }
+        assert_eq!(bid.next(at(*ms), called), *next, "{said:?} at {ms}");
     }
     bid
 }
 
+fn wait(ms: u64) -> BidNext {
+    BidNext::Wait(at(ms))
+}
+
+fn give_back<const N: usize>(voters: [usize; N]) -> BidNext {
+    BidNext::GiveBack(voters.to_vec())
+}
+
+/// By a holder whose lease is long.
+const ALL_REFUSE: &[Said] = &[Refuses(0, 4, 9_000), Refuses(1, 4, 9_000), Refuses(2, 4, 9_000)];
+const TWO_REFUSE: &[Said] = &[Refuses(0, 4, 9_000), Refuses(1, 4, 9_000)];
+const ONE_GRANTS: &[Said] = &[Grants(0, 4), Refuses(1, 4, 9_000), Refuses(2, 4, 9_000)];
+const FIRST: [bool; 3] = [true, false, false];
+
 #[test]
 fn it_is_won_with_the_grant_that_makes_a_majority() {
-    let mut bid = bid(None);
-    granted(&mut bid, 0, 1, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(100)));
-    granted(&mut bid, 2, 1, 3);
-    assert_eq!(bid.next(at(3), &NOBODY), BidNext::Won);
+    let rows =
+        [(2, &[Grants(0, 1)][..], NOBODY, wait(100)), (3, &[Grants(2, 1)], NOBODY, BidNext::Won)];
+    check(None, &rows);
 }
 
 #[test]
-fn a_majority_that_comes_with_too_little_left_is_given_back() {
-    let mut bid = bid(None);
-    for voter in 0..2 {
-        granted(&mut bid, voter, 1, 5_001);
-    }
-    assert_eq!(bid.next(at(5_001), &NOBODY), BidNext::GiveBack(vec![0, 1, 2]));
-    assert_eq!(bid.next(at(5_001), &NOBODY), BidNext::Silent);
-}
-
-fn quarantined(bid: &mut Bid, voter: usize, ms: u64) {
-    let quarantined = Quarantined { why: Quarantine::Restarted, left: MS(9_000) };
-    bid.heard(voter, Verdict::Unknown(Cause::Quarantined(quarantined)), None, at(ms));
+fn votes_that_make_no_majority_in_time_are_given_back_at_once_and_once() {
+    // A majority that comes with too little left.
+    let late = [
+        (5_001, &[Grants(0, 1), Grants(1, 1)][..], NOBODY, give_back([0, 1, 2])),
+        (5_001, &[], NOBODY, BidNext::Silent),
+    ];
+    check(None, &late);
+    check(Some(4), &[(2, ONE_GRANTS, NOBODY, give_back([0])), (2, &[], NOBODY, wait(1_000))]);
+    // Such a vote is free for the next bid: besides it one of the other two is enough.
+    let soon = &[Grants(0, 4), Refuses(1, 4, 500), Refuses(2, 4, 900)];
+    check(Some(4), &[(2, soon, NOBODY, give_back([0])), (2, &[], NOBODY, wait(504))]);
+    // The third is still to come, and is given back though it comes late or stays unknown.
+    let grants = (50, &[Grants(2, 4)][..], NOBODY, give_back([2]));
+    check(Some(4), &[(2, TWO_REFUSE, NOBODY, wait(100)), grants]);
+    let rows = [
+        (2, TWO_REFUSE, NOBODY, wait(100)),
+        (100, &[], NOBODY, give_back([2])),
+        (100, &[], NOBODY, wait(1_000)),
+    ];
+    check(Some(4), &rows);
+    // Voters that cannot be reached do not make it ask in a circle.
+    let apart = &[Grants(0, 4), IsAway(1), Refuses(2, 4, 9_000)];
+    check(Some(4), &[(2, apart, NOBODY, give_back([0])), (2, &[], NOBODY, wait(1_000))]);
 }
 
 #[test]
@@ -92,139 +139,59 @@ fn what_a_majority_gave_is_known_also_where_it_does_not_count() {
 }
 
 #[test]
-fn a_minority_is_given_back_at_once_and_once() {
-    let mut bid = bid(Some(4));
-    granted(&mut bid, 0, 4, 2);
-    held(&mut bid, 1, 4, 9_000, 2);
-    held(&mut bid, 2, 4, 9_000, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::GiveBack(vec![0]));
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(1_000)));
-}
-
-/// Besides it one of the other two is enough.
-#[test]
-fn a_vote_that_was_given_back_is_free_for_the_next_bid() {
-    let mut bid = bid(Some(4));
-    granted(&mut bid, 0, 4, 2);
-    held(&mut bid, 1, 4, 500, 2);
-    held(&mut bid, 2, 4, 900, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::GiveBack(vec![0]));
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(504)));
-}
-
-#[test]
-fn a_late_grant_is_given_back_and_so_is_what_stays_unknown() {
-    let mut bid = bid(Some(4));
-    held(&mut bid, 0, 4, 9_000, 2);
-    held(&mut bid, 1, 4, 9_000, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(100)), "the third is still to come");
-    granted(&mut bid, 2, 4, 50);
-    assert_eq!(bid.next(at(50), &NOBODY), BidNext::GiveBack(vec![2]));
-
-    let mut bid = self::bid(Some(4));
-    held(&mut bid, 0, 4, 9_000, 2);
-    held(&mut bid, 1, 4, 9_000, 2);
-    bid.next(at(2), &NOBODY);
-    assert_eq!(bid.next(at(100), &NOBODY), BidNext::GiveBack(vec![2]));
-    assert_eq!(bid.next(at(100), &NOBODY), BidNext::Wait(at(1_000)));
-}
-
-#[test]
-fn different_tickets_are_fixed_at_the_lowest_that_a_majority_allows_by_another_bid_at_once() {
-    let mut bid = bid(None);
-    held(&mut bid, 0, 4, 9_000, 2);
-    held(&mut bid, 1, 6, 9_000, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(4)), "the third is worth a moment");
-    held(&mut bid, 2, 5, 9_000, 3);
-    assert_eq!(bid.next(at(3), &NOBODY), BidNext::Again);
-    assert_eq!(bid.ticket(), Some(Ticket(5)));
-}
-
-#[test]
-fn a_majority_with_one_ticket_needs_nobody_else() {
-    let mut bid = bid(None);
-    held(&mut bid, 0, 4, 9_000, 2);
-    held(&mut bid, 2, 4, 9_000, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(100)));
-    held(&mut bid, 1, 9, 9_000, 5);
-    assert_eq!(bid.next(at(5), &NOBODY), BidNext::Again, "the one that differs is told");
-    assert_eq!(bid.ticket(), Some(Ticket(4)));
-}
-
-#[test]
-fn a_ticket_that_all_agree_on_needs_no_second_trip() {
-    let mut bid = bid(None);
+fn a_ticket_is_fixed_where_a_majority_allows_it_and_who_differs_is_told_by_another_bid() {
+    // The lowest that a majority allows; the third is worth a moment.
+    let differ = [
+        (2, &[Refuses(0, 4, 9_000), Refuses(1, 6, 9_000)][..], NOBODY, wait(4)),
+        (3, &[Refuses(2, 5, 9_000)], NOBODY, BidNext::Again),
+    ];
+    assert_eq!(check(None, &differ).ticket(), Some(Ticket(5)));
+    let two = &[Refuses(0, 4, 9_000), Refuses(2, 4, 9_000)][..];
+    let agree = [(2, two, NOBODY, wait(100)), (5, &[Refuses(1, 9, 9_000)], NOBODY, BidNext::Again)];
+    assert_eq!(check(None, &agree).ticket(), Some(Ticket(4)));
+    // Where all agree no second trip is needed.
+    let agreed = check(None, &[(2, ALL_REFUSE, NOBODY, wait(1_000))]);
+    assert_eq!(agreed.ticket(), Some(Ticket(4)));
+    // A grant has no entry, and so is told the place.
+    check(None, &[(2, ONE_GRANTS, NOBODY, give_back([0])), (2, &[], NOBODY, BidNext::Again)]);
+    // What is fixed stays, whatever a voter says later; without a quorum nothing is.
+    let mut fixed = bid(Some(4));
     for voter in 0..3 {
-        held(&mut bid, voter, 4, 9_000, 2);
+        held(&mut fixed, voter, 9, 9_000, 2);
     }
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(1_000)));
-    assert_eq!(bid.ticket(), Some(Ticket(4)));
-}
-
-#[test]
-fn a_grant_without_an_entry_is_told_the_place() {
-    let mut bid = bid(None);
-    granted(&mut bid, 0, 1, 2);
-    held(&mut bid, 1, 1, 9_000, 2);
-    held(&mut bid, 2, 1, 9_000, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::GiveBack(vec![0]));
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Again);
-}
-
-#[test]
-fn a_fixed_ticket_stays_whatever_a_voter_says_later() {
-    let mut bid = bid(Some(4));
-    for voter in 0..3 {
-        held(&mut bid, voter, 9, 9_000, 2);
-    }
-    assert_eq!(bid.ticket(), Some(Ticket(4)));
+    assert_eq!(fixed.ticket(), Some(Ticket(4)));
+    let away = &[Refuses(0, 4, 9_000), IsAway(1), IsAway(2)];
+    assert_eq!(check(None, &[(2, away, NOBODY, BidNext::Silent)]).ticket(), None);
 }
 
 #[test]
 fn calls_of_enough_voters_that_refused_bring_the_next_bid() {
-    let mut bid = waiting();
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(1_000)));
-    assert_eq!(bid.next(at(7), &[true, false, false]), BidNext::Wait(at(12)));
-    assert_eq!(bid.next(at(8), &[true, false, true]), BidNext::Again);
+    let refused: Row<'_> = (2, ALL_REFUSE, NOBODY, wait(1_000));
+    let called: Row<'_> = (7, &[], FIRST, wait(12));
+    let two = (8, &[][..], [true, false, true], BidNext::Again);
+    check(Some(4), &[refused.clone(), called.clone(), two]);
+    // One is enough after a few milliseconds.
+    let rows = [refused, called, (11, &[], FIRST, wait(12)), (12, &[], FIRST, BidNext::Again)];
+    check(Some(4), &rows);
+    // That of a voter that did not refuse counts for nothing; with it two make a majority.
+    let rows = [
+        (2, ONE_GRANTS, NOBODY, give_back([0])),
+        (3, &[], FIRST, wait(1_000)),
+        (3, &[], [true, true, false], BidNext::Again),
+    ];
+    check(Some(4), &rows);
 }
 
 #[test]
-fn one_call_is_enough_after_a_few_milliseconds() {
-    let mut bid = waiting();
-    bid.next(at(7), &[true, false, false]);
-    assert_eq!(bid.next(at(11), &[true, false, false]), BidNext::Wait(at(12)));
-    assert_eq!(bid.next(at(12), &[true, false, false]), BidNext::Again);
-}
-
-#[test]
-fn calls_of_voters_that_did_not_refuse_count_for_nothing() {
-    let mut bid = bid(Some(4));
-    granted(&mut bid, 0, 4, 2);
-    held(&mut bid, 1, 4, 9_000, 2);
-    held(&mut bid, 2, 4, 9_000, 2);
-    bid.next(at(2), &NOBODY);
-    assert_eq!(bid.next(at(3), &[true, false, false]), BidNext::Wait(at(1_000)));
-    assert_eq!(bid.next(at(3), &[true, true, false]), BidNext::Again, "two make a majority");
-}
-
-#[test]
-fn it_comes_back_when_a_majority_of_the_obstacles_has_ended() {
-    let mut bid = bid(Some(4));
-    held(&mut bid, 0, 4, 300, 2);
-    held(&mut bid, 1, 4, 500, 2);
-    held(&mut bid, 2, 4, 9_000, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(504)));
-    assert_eq!(bid.next(at(504), &NOBODY), BidNext::Again);
-}
-
-#[test]
-fn voters_that_cannot_be_reached_do_not_make_it_ask_in_a_circle() {
-    let mut bid = bid(Some(4));
-    granted(&mut bid, 0, 4, 2);
-    unreachable(&mut bid, 1, 2);
-    held(&mut bid, 2, 4, 9_000, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::GiveBack(vec![0]));
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Wait(at(1_000)));
+fn it_comes_back_when_a_majority_of_the_obstacles_has_ended_or_to_tell_its_place() {
+    let ends = &[Refuses(0, 4, 300), Refuses(1, 4, 500), Refuses(2, 4, 9_000)];
+    check(Some(4), &[(2, ends, NOBODY, wait(504)), (504, &[], NOBODY, BidNext::Again)]);
+    let rows = [
+        (2, ALL_REFUSE, NOBODY, wait(1_000)),
+        (999, &[], NOBODY, wait(1_000)),
+        (1_000, &[], NOBODY, BidNext::Again),
+    ];
+    check(Some(4), &rows);
 }
 
 #[test]
@@ -235,23 +202,6 @@ fn nothing_is_owed_to_whoever_refused_or_was_not_reached() {
     assert_eq!([0, 1, 2].map(|voter| bid.owes(voter)), [false, false, true]);
     bid.heard(2, Verdict::Unknown(Cause::Broken("cut".into())), None, at(3));
     assert!(bid.owes(2), "it may have run");
-}
-
-#[test]
-fn without_a_quorum_no_ticket_is_fixed() {
-    let mut bid = bid(None);
-    held(&mut bid, 0, 4, 9_000, 2);
-    unreachable(&mut bid, 1, 2);
-    unreachable(&mut bid, 2, 2);
-    assert_eq!(bid.next(at(2), &NOBODY), BidNext::Silent);
-    assert_eq!(bid.ticket(), None);
-}
-
-#[test]
-fn the_place_is_refreshed_although_nothing_happens() {
-    let mut bid = waiting();
-    assert_eq!(bid.next(at(999), &NOBODY), BidNext::Wait(at(1_000)));
-    assert_eq!(bid.next(at(1_000), &NOBODY), BidNext::Again);
 }
 
 #[test]
