@@ -27,6 +27,14 @@ fn by(name: &str) -> Verdict {
     Verdict::Refused { by: HoldId::parse(name), ttl: Some(MS(5)) }
 }
 
+/// After 4 ms each voter has voted for another one.
+fn split(mut attempt: Attempt) -> Attempt {
+    for (voter, verdict) in [Verdict::Granted, by("a"), by("c")].into_iter().enumerate() {
+        attempt.heard(voter, verdict, at(4));
+    }
+    attempt
+}
+
 #[test]
 fn it_is_won_at_the_grant_that_makes_the_majority() {
     let mut attempt = attempt("b", 5);
@@ -85,10 +93,7 @@ fn silence_until_the_deadline_is_no_quorum() {
 
 #[test]
 fn the_leader_of_a_split_keeps_its_votes_and_asks_the_others_again() {
-    let mut attempt = attempt("b", 3);
-    attempt.heard(0, Verdict::Granted, at(4));
-    attempt.heard(1, by("a"), at(4));
-    attempt.heard(2, by("c"), at(4));
+    let mut attempt = split(attempt("b", 3));
     assert_eq!(attempt.next(at(4)), Next::Wait(at(6)), "half a round trip of 4 ms");
     assert_eq!(attempt.next(at(5)), Next::Wait(at(6)));
     assert_eq!(attempt.next(at(6)), Next::AskAgain(vec![1, 2]));
@@ -162,10 +167,7 @@ fn undecided_classes_wait_one_more_round_trip_at_most() {
 
 fn split_after_4_ms(limit_ms: u64) -> Attempt {
     let window = Window::start(Some(at(limit_ms)), true, at(0));
-    let mut attempt = attempt("b", 3).within(window);
-    attempt.heard(0, Verdict::Granted, at(4));
-    attempt.heard(1, by("a"), at(4));
-    attempt.heard(2, by("c"), at(4));
+    let mut attempt = split(attempt("b", 3).within(window));
     assert_eq!(attempt.next(at(4)), Next::Wait(at(6)));
     assert_eq!(attempt.next(at(6)), Next::AskAgain(vec![1, 2]));
     attempt
@@ -194,11 +196,7 @@ fn without_anything_known_the_limit_ends_no_round_and_lets_none_begin() {
     won.heard(0, Verdict::Granted, at(4));
     won.heard(1, Verdict::Granted, at(4));
     assert!(matches!(won.next(at(4)), Next::Won(_)));
-    let mut split = hurried();
-    for (voter, verdict) in [Verdict::Granted, by("a"), by("c")].into_iter().enumerate() {
-        split.heard(voter, verdict, at(4));
-    }
-    assert_eq!(split.next(at(4)), Next::Lost(Loss::Split));
+    assert_eq!(split(hurried()).next(at(4)), Next::Lost(Loss::Split));
 }
 
 #[test]
