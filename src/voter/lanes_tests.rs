@@ -31,6 +31,16 @@ fn release(hold: &str) -> Queued {
     request(&mutex::RELEASE, hold, "0")
 }
 
+/// Two calls are on their way, so that the next requests wait.
+fn busy(request: fn(&str) -> Queued) -> Lanes {
+    let mut lanes = Lanes::new(32);
+    for hold in ["8", "9"] {
+        lanes.push(request(hold), 0);
+        lanes.take(at(0)).unwrap();
+    }
+    lanes
+}
+
 /// The script, and the holds.
 fn words(departure: &Departure) -> (&'static str, Vec<&str>) {
     let holds = departure.requests.iter().filter_map(|request| request.call.args().next());
@@ -85,11 +95,7 @@ fn a_voter_that_is_far_or_silent_gets_a_call_each_millisecond() {
 
 #[test]
 fn the_requests_of_a_call_are_about_few_slots() {
-    let mut lanes = Lanes::new(32);
-    for hold in ["8", "9"] {
-        lanes.push(acquire(hold), 0);
-        lanes.take(at(0)).unwrap();
-    }
+    let mut lanes = busy(acquire);
     for (hold, slots) in [("1", 256), ("2", 200), ("3", 56), ("4", 1), ("5", 256), ("6", 255)] {
         let mut request = acquire(hold);
         request.call = request.call.weighing(slots);
@@ -102,11 +108,7 @@ fn the_requests_of_a_call_are_about_few_slots() {
 
 #[test]
 fn no_request_for_a_lock_overtakes_a_release_of_it() {
-    let mut lanes = Lanes::new(32);
-    for hold in ["8", "9"] {
-        lanes.push(release(hold), 0);
-        lanes.take(at(0)).unwrap();
-    }
+    let mut lanes = busy(release);
     lanes.push(release("1"), 0);
     lanes.push(release("2"), 0);
     lanes.push(acquire("3"), 0);
@@ -143,11 +145,7 @@ fn who_reads_waits_for_a_release_by_a_writer_and_for_none_by_another_reader() {
     // The holds behind the id of a client.
     let id = |hold: &str| format!("00000000-0000-4000-8000-000000000000:{hold}");
     let leave = |released: [&str; 2], asks: &str| {
-        let mut lanes = Lanes::new(32);
-        for hold in ["8", "9"] {
-            lanes.push(release(hold), 0);
-            lanes.take(at(0)).unwrap();
-        }
+        let mut lanes = busy(release);
         for hold in released {
             lanes.push(release(&id(hold)), 0);
         }
@@ -193,47 +191,12 @@ fn scripts_parts_and_deadlines_do_not_mix() {
 }
 
 #[test]
-fn what_follows_another_request_of_its_hold_leaves_behind_it() {
-    let mut lanes = Lanes::new(32);
-    // On their way, so that the next ones wait.
-    for hold in ["8", "9"] {
-        lanes.push(acquire(hold), 0);
-        lanes.take(at(0)).unwrap();
-    }
-    lanes.push(acquire("1"), 0);
-    lanes.push(acquire("2"), 0);
-    lanes.push(release("3"), 0);
-    lanes.push(release("2"), 0);
-    let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
-    let left: Vec<_> = left.iter().map(words).collect();
-    assert_eq!(left, [("mutex/acquire", vec!["1", "2"]), ("mutex/release", vec!["3", "2"])]);
-}
-
-#[test]
 fn one_place_in_a_queue_is_one_hold() {
-    let mut lanes = Lanes::new(32);
-    for hold in ["8", "9"] {
-        lanes.push(acquire(hold), 0);
-        lanes.take(at(0)).unwrap();
-    }
+    let mut lanes = busy(acquire);
     lanes.push(acquire("c:1.1"), 0);
     lanes.push(release("c:1.2"), 0);
     assert_eq!(holds(lanes.take(at(0))), ["c:1.1"]);
     assert_eq!(holds(lanes.take(at(0))), ["c:1.2"]);
-}
-
-#[test]
-fn no_call_has_two_requests_of_one_hold() {
-    let mut lanes = Lanes::new(32);
-    for hold in ["8", "9"] {
-        lanes.push(acquire(hold), 0);
-        lanes.take(at(0)).unwrap();
-    }
-    lanes.push(acquire("1"), 0);
-    lanes.push(acquire("1"), 0);
-    assert_eq!(holds(lanes.take(at(0))), ["1"]);
-    assert!(lanes.take(at(0)).is_none());
-    assert_eq!(holds(lanes.take(at(1))), ["1"]);
 }
 
 /// As many lanes have been used as are kept.
