@@ -78,22 +78,6 @@ fn what_has_both_majorities_meets_each_majority_of_the_old_set_and_of_the_new_on
     }
 }
 
-#[test]
-fn a_voter_in_both_sets_is_one_with_a_vote_in_each() {
-    // 3 to 5: three in both, two that are only new.
-    let quorum = Quorum::joint(2, 3, 0);
-    let sides: Vec<_> = (0..5).map(|voter| quorum.side(voter)).collect();
-    let (new, both) = (Some(Side::New), Some(Side::Both));
-    assert_eq!(sides, [new, new, both, both, both]);
-    assert_eq!((quorum.fewest(), quorum.voters()), (3, 5));
-    assert!(quorum.reached(|voter| voter >= 2), "all three of the old ones are three of the new");
-    assert!(!quorum.reached(|voter| voter < 3), "one of the old ones is none of their majorities");
-    assert_eq!(quorum.needed().to_string(), "3 of 5 new and 2 of 3 old");
-    // Disjoint: two of each.
-    assert_eq!(Quorum::joint(3, 0, 3).fewest(), 4);
-    assert_eq!(Quorum::joint(0, 3, 0).fewest(), 2, "the same voters twice");
-}
-
 proptest! {
     #[test]
     fn sides_tell_the_sets(sets in any_sets(5)) {
@@ -124,31 +108,6 @@ proptest! {
         for value in values.iter().flatten().collect::<BTreeSet<_>>() {
             if quorum.reached(|voter| values[voter] == Some(*value)) {
                 prop_assert_eq!(best, Some(*value));
-            }
-        }
-    }
-
-    /// So that whoever stood before is before: the two share a voter, whichever sets they have.
-    #[test]
-    fn a_number_above_those_of_one_majority_is_above_them_for_every_other_client(
-        sets in any_sets(3), choice: u32, raised in 1..5_u8,
-    ) {
-        let joint = quorum(sets);
-        prop_assume!(joint.reached(has(choice)));
-        // The first stands with 5 where it was chosen; whoever asks there later gets more.
-        let later = |voter: usize| if has(choice)(voter) { 5 + raised } else { 1 };
-        for set in [new_of(sets), old_of(sets)] {
-            let one = Quorum::of(set.len());
-            prop_assert!(one.lowest(|voter| Some(later(set.start + voter))) > Some(5));
-        }
-        prop_assert!(joint.lowest(|voter| Some(later(voter))) > Some(5));
-        // And the other way round: a client of one set stood first.
-        for set in [new_of(sets), old_of(sets)] {
-            if is_majority(set.clone(), has(choice)) {
-                let later = |voter: usize| {
-                    if set.contains(&voter) { later(voter) } else { 1 }
-                };
-                prop_assert!(joint.lowest(|voter| Some(later(voter))) > Some(5));
             }
         }
     }
