@@ -253,23 +253,3 @@ impl VoterSeries {
         self.clients.change(1.0);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_named_lock_has_series_of_its_own_and_the_others_those_of_their_kind() {
-        let all = AllLockSeries::new(NamedLocks::new(["invoice:*", "report"]));
-        let labels = |kind, lock| {
-            let key = &all.of(kind, lock).acquire_seconds.of("held").0;
-            assert_eq!(key.name(), "quorate_acquire_seconds");
-            let labels = key.labels().map(|label| label.value().to_owned());
-            labels.collect::<Vec<_>>()
-        };
-        assert_eq!(labels("mutex", "invoice:42"), ["mutex", "invoice:*", "held"]);
-        assert_eq!(labels("write", "report"), ["write", "report", "held"]);
-        assert_eq!(labels("mutex", "other"), ["mutex", "held"]);
-        assert_eq!(labels("read", "other"), ["read", "held"]);
-    }
-}

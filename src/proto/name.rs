@@ -39,9 +39,4 @@ mod tests {
         assert!(error.is_invalid());
         assert_eq!(error.to_string(), "the lock name has 514 bytes, the limit is 512");
     }
-
-    #[test]
-    fn an_empty_name_is_refused() {
-        assert_eq!(LockName::parse("").unwrap_err().to_string(), "the lock name is empty");
-    }
 }
