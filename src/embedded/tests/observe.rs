@@ -90,7 +90,8 @@ async fn a_script_that_failed_or_answers_otherwise_has_no_answer() {
     static OTHER: Script = Script { name: "test/other", source: "return 7", ..BROKEN };
     let (voter, node, _) = connected();
     let notes = observed(&voter, |ran| format!("{:?}", ran.answer()));
-    assert!(node.run(Call::of(&BROKEN, &["a"], &[])).await.is_err());
+    let failed = node.run(Call::of(&BROKEN, &["a"], &[])).await;
+    assert_eq!(failed, Err(Cause::Rejected("ERR no".into())), "as a whole");
     assert!(node.run(Call::of(&OTHER, &["a"], &[])).await.is_err());
     let shape = r#"Err("the reply does not begin with code, ms, id")"#;
     assert_eq!(taken(&notes), [r#"Err("ERR no")"#, shape]);

@@ -32,23 +32,6 @@ async fn one_bad_key_fails_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_fails_as_a_whole_is_a_rejection() {
-    static BROKEN: Script = Script {
-        name: "test/broken",
-        source: "return nil + 1",
-        keys: &["key"],
-        shared: &[],
-        args: &[],
-        width: 3,
-        votes: false,
-    };
-    let (node, _) = connect(&voter());
-    let outcome = node.run(Call::of(&BROKEN, &["key"], &[])).await;
-    let message = "ERR user_script:1: attempt to perform arithmetic on a nil value";
-    assert_eq!(outcome, Err(Cause::Rejected(message.into())));
-}
-
-#[tokio::test(start_paused = true)]
 async fn voters_of_one_thread_share_nothing_and_one_voter_serves_many_threads() {
     let (voter, other) = (voter(), EmbeddedVoter::new("b"));
     let ((node, _), (other_node, _)) = (connect(&voter), connect(&other));
