@@ -21,19 +21,6 @@ async fn the_database_and_the_socket_of_the_address_are_used_at_each_connection(
 }
 
 #[tokio::test]
-async fn a_user_with_a_percent_encoded_password_logs_in() {
-    let server = RedisServer::start();
-    let rules = ["ACL", "SETUSER", "quorate", "on", ">p@ss/w:rd%", "~*", "&*", "+@all"];
-    server.command(&rules).unwrap();
-    let port = server.port();
-    let url = format!("redis://quorate:p%40ss%2Fw%3Ard%25@127.0.0.1:{port}");
-    let (node, _) = connect(&url).await;
-    assert_eq!(node.run(count("a")).await, Ok(number(1)));
-    let list = format!("{:?}", server.command(&["CLIENT", "LIST"]).unwrap());
-    assert!(list.contains("user=quorate"));
-}
-
-#[tokio::test]
 async fn why_nobody_can_log_in_is_told_without_the_password() {
     let secured = RedisServer::start_with(&["--requirepass", "right"]);
     // It repeats the arguments of a command that it does not know.
