@@ -195,9 +195,7 @@ impl Fixture {
         let channels = |site: &Site| match site {
             Site::Embedded { voter, .. } => voter.subscriptions(),
             Site::Real { server, .. } => {
-                let reply = server.command(&["PUBSUB", "CHANNELS"]).expect("it answers");
-                let Reply::List(names) = reply else { panic!("no list: {reply:?}") };
-                names.into_iter().map(text).collect()
+                server.command(&["PUBSUB", "CHANNELS"]).expect("it answers").texts()
             }
         };
         self.sites.iter().map(channels).collect()
@@ -351,18 +349,13 @@ impl Fixture {
 }
 
 /// An embedded voter's reply as a server's.
-fn plain(reply: embedded::Reply) -> Reply {
+pub fn plain(reply: embedded::Reply) -> Reply {
     match reply {
         embedded::Reply::Nil => Reply::Nil,
         embedded::Reply::Int(number) => Reply::Int(number),
         embedded::Reply::Text(text) => Reply::Text(text),
         embedded::Reply::List(replies) => Reply::List(replies.into_iter().map(plain).collect()),
     }
-}
-
-fn text(reply: Reply) -> String {
-    let Reply::Text(text) = reply else { panic!("no text: {reply:?}") };
-    text
 }
 
 /// Measures time, in paused time as well.

@@ -130,7 +130,7 @@ pub fn accepted(server: &RedisServer) -> usize {
 
 /// How many clients are connected to a server.
 pub fn connections(server: &RedisServer) -> usize {
-    let Ok(Reply::Text(clients)) = server.command(&["CLIENT", "LIST"]) else { panic!("no text") };
+    let clients = server.command(&["CLIENT", "LIST"]).expect("it answers").text();
     // One of them asks.
     clients.lines().count() - 1
 }
@@ -148,11 +148,9 @@ pub fn subscribers(server: &RedisServer, kind: &str, name: &str) -> i64 {
 }
 
 /// How many channels there are on which a client is called that waits in a queue.
-pub fn called(server: &RedisServer) -> i64 {
-    match server.command(&["PUBSUB", "CHANNELS", "quorate:calls:*"]) {
-        Ok(Reply::List(channels)) => i64::try_from(channels.len()).expect("there are few"),
-        other => panic!("no list: {other:?}"),
-    }
+pub fn called(server: &RedisServer) -> usize {
+    let channels = server.command(&["PUBSUB", "CHANNELS", "quorate:calls:*"]);
+    channels.expect("it answers").texts().len()
 }
 
 /// The time since the first call in this process, on one monotonic clock for all threads.

@@ -118,9 +118,7 @@ impl RedisServer {
         }
         // WAIT counts a replica only from its first acknowledgement on. The offset is zero until
         // then, and stays so until the primary has something to tell: a ping each second.
-        let Reply::Text(text) = primary.command(&["INFO", "replication"])? else {
-            panic!("INFO answers with text")
-        };
+        let text = primary.command(&["INFO", "replication"])?.text();
         let own = format!("port={},state=online,offset=", self.port);
         let acknowledged = text.lines().filter(|line| line.contains(&own));
         let counts = acknowledged.filter(|line| !line.contains("offset=0,")).count() == 1;
@@ -280,7 +278,7 @@ impl RedisServer {
 
     /// The value of one line of `INFO` or `CLUSTER INFO`, by its name.
     pub fn info(&self, command: &[&str], name: &str) -> Result<String, String> {
-        let Reply::Text(text) = self.command(command)? else { panic!("INFO answers with text") };
+        let text = self.command(command)?.text();
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));
         let found = lines.find(|(found, _)| *found == name);
         found.map(|(_, value)| value.to_owned()).ok_or_else(|| format!("no {name} in {text}"))
@@ -332,8 +330,7 @@ impl RedisServer {
 
     /// How often a command was called. Servers older than 7.0 count the parts of a command as one.
     pub fn calls(&self, command: &str) -> u64 {
-        let reply = self.command(&["INFO", "commandstats"]).expect("it answers");
-        let Reply::Text(stats) = reply else { panic!("no text: {reply:?}") };
+        let stats = self.command(&["INFO", "commandstats"]).expect("it answers").text();
         let calls = |command: &str| {
             let prefix = format!("cmdstat_{command}:calls=");
             let line = stats.lines().find_map(|line| line.strip_prefix(&prefix))?;
@@ -345,14 +342,7 @@ impl RedisServer {
 
     /// All key names, sorted.
     pub fn keys(&self) -> Vec<String> {
-        let Reply::List(names) = self.command(&["KEYS", "*"]).expect("KEYS is answered") else {
-            panic!("KEYS answers with a list");
-        };
-        let text = |name| match name {
-            Reply::Text(name) => name,
-            other => panic!("a key name is text, not {other:?}"),
-        };
-        let mut names: Vec<String> = names.into_iter().map(text).collect();
+        let mut names = self.command(&["KEYS", "*"]).expect("KEYS is answered").texts();
         names.sort();
         names
     }

@@ -16,6 +16,22 @@ pub enum Reply {
     List(Vec<Reply>),
 }
 
+impl Reply {
+    /// Panics where it is none.
+    #[track_caller]
+    pub fn text(self) -> String {
+        let Self::Text(text) = self else { panic!("no text: {self:?}") };
+        text
+    }
+
+    /// A list of texts, likewise.
+    #[track_caller]
+    pub fn texts(self) -> Vec<String> {
+        let Self::List(list) = self else { panic!("no list: {self:?}") };
+        list.into_iter().map(Self::text).collect()
+    }
+}
+
 /// Sends commands to the server that listens on `socket`, over one connection and each after the
 /// reply to the one before it; each step has `limit` to finish.
 pub(crate) fn talk(

@@ -5,6 +5,7 @@ use quorate::embedded::EmbeddedVoter;
 
 use crate::scripts::calls;
 use quorate_support::{RedisServer, Reply};
+use quorate_tests::fixture::plain;
 
 /// How far the times left may lie apart: both sides count real time, one call after the other.
 const TOLERANCE_MS: u64 = 1500;
@@ -82,22 +83,9 @@ impl Pair {
     }
 }
 
-fn plain(reply: quorate::embedded::Reply) -> Reply {
-    use quorate::embedded::Reply as Embedded;
-    match reply {
-        Embedded::Nil => Reply::Nil,
-        Embedded::Int(number) => Reply::Int(number),
-        Embedded::Text(text) => Reply::Text(text),
-        Embedded::List(replies) => Reply::List(replies.into_iter().map(plain).collect()),
-    }
-}
-
 fn micros(time: &Reply) -> i64 {
-    let Reply::List(parts) = time else { panic!("no list: {time:?}") };
-    let part = |part: &Reply| match part {
-        Reply::Text(text) => text.parse::<i64>().expect("a number"),
-        other => panic!("no text: {other:?}"),
-    };
+    let parts = time.clone().texts();
+    let part = |part: &String| part.parse::<i64>().expect("a number");
     part(&parts[0]) * 1_000_000 + part(&parts[1])
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use quorate::{Credentials, Quorate};
 
-use quorate_support::{RedisServer, Reply, eventually_async};
+use quorate_support::{RedisServer, eventually_async};
 use quorate_tests::scene::{MS, accepted, connect, now, patient, servers, since};
 
 /// A password that changes, and how often it was asked for.
@@ -52,7 +52,7 @@ fn kill_connections(server: &RedisServer) {
 
 /// How many connections the user has.
 fn connections(server: &RedisServer) -> usize {
-    let Ok(Reply::Text(list)) = server.command(&["CLIENT", "LIST"]) else { panic!("no text") };
+    let list = server.command(&["CLIENT", "LIST"]).expect("it answers").text();
     list.matches(" user=rotated ").count()
 }
 

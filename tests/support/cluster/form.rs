@@ -1,6 +1,6 @@
 //! How nodes become a cluster.
 
-use super::{ASKED_AGAIN_AFTER, Cluster, RedisServer, Reply, SLOTS, Settings, succeeds, view};
+use super::{ASKED_AGAIN_AFTER, Cluster, RedisServer, SLOTS, Settings, succeeds, view};
 
 /// A failover within a few seconds, and none where the machine is merely busy.
 const FLAGS: [&str; 12] = [
@@ -57,10 +57,7 @@ pub(super) fn form(cluster: &Cluster, primaries: usize) {
 }
 
 fn id(node: &RedisServer) -> String {
-    match node.command(&["CLUSTER", "MYID"]) {
-        Ok(Reply::Text(id)) => id,
-        other => panic!("CLUSTER MYID answered {other:?}"),
-    }
+    node.command(&["CLUSTER", "MYID"]).expect("it has one").text()
 }
 
 /// The first and the last slot of the primary at this place: equal shares, rounded to the nearest,
@@ -84,7 +81,7 @@ impl Cluster {
     fn introduce(&self, teller: usize) {
         let known = view::members(&self[teller]).unwrap_or_default();
         for node in &self.nodes {
-            if !known.iter().any(|member| member.port() == node.port()) {
+            if !known.iter().any(|member| member.port == node.port()) {
                 self.tell(teller, &["CLUSTER", "MEET", "127.0.0.1", &node.port().to_string()]);
             }
         }

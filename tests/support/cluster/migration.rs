@@ -1,6 +1,6 @@
 //! Slots that move from one primary to another, in steps between which a test can stop.
 
-use super::{Cluster, Reply, succeeds_async};
+use super::{Cluster, succeeds_async};
 
 /// How many keys move at once.
 const BATCH: usize = 100;
@@ -68,11 +68,6 @@ impl Cluster {
     fn keys_in(&self, node: usize, slot: u16, most: usize) -> Vec<String> {
         let (slot, most) = (slot.to_string(), most.to_string());
         let reply = self[node].command(&["CLUSTER", "GETKEYSINSLOT", &slot, &most]);
-        let Ok(Reply::List(keys)) = reply else { panic!("GETKEYSINSLOT answered {reply:?}") };
-        let text = |key| match key {
-            Reply::Text(key) => key,
-            other => panic!("a key name is text, not {other:?}"),
-        };
-        keys.into_iter().map(text).collect()
+        reply.expect("it answers").texts()
     }
 }

@@ -96,7 +96,7 @@ impl Cluster {
     pub fn replicas_of(&self, node: usize) -> Vec<usize> {
         let of = Some(self.id(node));
         let is_replica =
-            |other: &usize| self.itself(*other).is_ok_and(|itself| itself.primary() == of);
+            |other: &usize| self.itself(*other).is_ok_and(|itself| itself.primary.as_deref() == of);
         self.live().into_iter().filter(is_replica).collect()
     }
 
@@ -110,7 +110,7 @@ impl Cluster {
     pub fn serving(&self, slot: u16) -> Option<usize> {
         let claims = self.live().into_iter().filter_map(|node| {
             let itself = self.itself(node).ok()?;
-            itself.serves(slot).then_some((itself.epoch(), node))
+            itself.serves(slot).then_some((itself.epoch, node))
         });
         // One that has slept through a failover claims its slots too, with the older epoch.
         claims.max().map(|(_, node)| node)

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{RedisServer, Reply, SLOTS};
+use super::{RedisServer, SLOTS};
 
 /// How far above the port for clients that for the other nodes is.
 const BUS: u16 = 10_000;
@@ -11,10 +11,13 @@ const BUS: u16 = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     id: String,
-    port: u16,
+    /// For clients.
+    pub(super) port: u16,
     flags: Vec<String>,
-    primary: Option<String>,
-    epoch: u64,
+    /// Of a replica.
+    pub(super) primary: Option<String>,
+    /// Of two that claim a slot the one with the greater has it.
+    pub(super) epoch: u64,
     connected: bool,
     slots: Vec<RangeInclusive<u16>>,
 }
@@ -39,16 +42,6 @@ impl Member {
         Some(Self { id, port, flags, primary, epoch, connected, slots })
     }
 
-    /// Its id in the cluster.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// The port for clients.
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
     /// Whether it is marked so: `master`, `slave`, `fail?`, `fail`, `handshake`, `noaddr`.
     pub fn is(&self, flag: &str) -> bool {
         self.flags.iter().any(|own| own == flag)
@@ -59,24 +52,9 @@ impl Member {
         self.is("master")
     }
 
-    /// The id of the primary that it is a replica of.
-    pub fn primary(&self) -> Option<&str> {
-        self.primary.as_deref()
-    }
-
-    /// Its configuration epoch: of two that claim a slot the greater one has it.
-    pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
     /// Whether the slot is its own.
     pub fn serves(&self, slot: u16) -> bool {
         self.slots.iter().any(|slots| slots.contains(&slot))
-    }
-
-    /// Its slots, as ranges.
-    pub fn slots(&self) -> &[RangeInclusive<u16>] {
-        &self.slots
     }
 }
 
@@ -87,9 +65,7 @@ fn range(text: &str) -> Option<RangeInclusive<u16>> {
 }
 
 pub(super) fn members(node: &RedisServer) -> Result<Vec<Member>, String> {
-    let Reply::Text(text) = node.command(&["CLUSTER", "NODES"])? else {
-        panic!("CLUSTER NODES answers with text")
-    };
+    let text = node.command(&["CLUSTER", "NODES"])?.text();
     let read = |line: &str| Member::read(line).ok_or_else(|| format!("no node: {line}"));
     text.lines().map(read).collect()
 }
@@ -106,7 +82,7 @@ pub(super) fn judge(nodes: &[&RedisServer]) -> Result<(), String> {
     if let Some(other) = others.iter().find(|other| roles(other) != roles(first)) {
         return Err(format!("views differ: {first:?} and {other:?}"));
     }
-    let ranges = first.iter().flat_map(Member::slots);
+    let ranges = first.iter().flat_map(|member| &member.slots);
     let served: u32 = ranges.map(|slots| u32::from(slots.end() - slots.start()) + 1).sum();
     if served != SLOTS {
         return Err(format!("{served} slots are served: {first:?}"));
@@ -123,7 +99,7 @@ fn seen_by(node: &RedisServer, nodes: &[&RedisServer]) -> Result<Vec<Member>, St
     }
     let mut members = members(node).map_err(failed)?;
     members.retain(|member| nodes.iter().any(|node| node.port() == member.port));
-    members.sort_by_key(Member::port);
+    members.sort_by_key(|member| member.port);
     let troubles = ["handshake", "noaddr", "fail?", "fail"];
     let in_trouble =
         |member: &&Member| !member.connected || troubles.iter().any(|flag| member.is(flag));
@@ -149,12 +125,12 @@ fn roles(view: &[Member]) -> impl PartialEq {
 /// A replica has the data of its primary, and a primary is a primary to its clients too.
 fn linked(node: &RedisServer, nodes: &[&RedisServer], view: &[Member]) -> Result<(), String> {
     let itself = view.iter().find(|member| member.port == node.port()).expect("it is in its view");
-    let Some(primary) = itself.primary() else {
+    let Some(primary) = &itself.primary else {
         let role = node.info(&["INFO", "replication"], "role")?;
         let right = role == "master";
         return right.then_some(()).ok_or_else(|| format!("{} has the role {role}", node.port()));
     };
-    let primary = view.iter().find(|member| member.id == primary);
+    let primary = view.iter().find(|member| member.id == *primary);
     let primary = primary.and_then(|seen| nodes.iter().find(|node| node.port() == seen.port));
     node.is_linked_to(primary.ok_or_else(|| format!("the primary of {} is dead", node.port()))?)
 }
