@@ -2,33 +2,8 @@
 
 use quorate_support::{RedisServer, eventually_async};
 use quorate_tests::scene::{
-    MS, are_empty, builder, builder_through, connect, leased, now, proxies, servers, since, timed,
-    votes_for,
+    MS, are_empty, builder, builder_through, connect, leased, now, proxies, servers, timed,
 };
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_outlives_the_death_of_a_minority_and_is_renewed() {
-    let mut servers = servers(5);
-    let lease = MS(8000);
-    let quorum = connect(leased(builder(&servers), lease)).await;
-    let guard = quorum.mutex("a").lock().await.expect("all are up");
-    servers[..2].iter_mut().for_each(RedisServer::kill);
-    let started = now();
-    while since(started) < 2 * lease {
-        assert!(guard.is_held(), "lost after {:?}", since(started));
-        tokio::time::sleep(MS(20)).await;
-    }
-    // They come back without their data, and get the vote back with the next renewal.
-    servers[..2].iter_mut().for_each(RedisServer::restart);
-    let hold = guard.hold().as_str();
-    eventually_async("all five have the vote again", async || {
-        servers.iter().all(|server| votes_for(server, "a", hold))
-    })
-    .await;
-    assert!(guard.is_held());
-    guard.release().await.expect("all confirm");
-    eventually_async("no key is left", async || are_empty(&servers)).await;
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_death_of_a_majority_is_told_at_the_deadline_and_not_later() {

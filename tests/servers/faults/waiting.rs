@@ -1,53 +1,17 @@
-//! Waiters: woken without polling, and never lost with a connection.
+//! Waiters are never lost with a connection.
 
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use quorate_support::{Proxy, RedisServer, Reply, eventually_async};
+use quorate_support::{Proxy, RedisServer, eventually_async};
 use quorate_tests::scene::{
-    DURABLE, MS, SCRIPTS, builder, builder_through, called, calls, connect, forget_calls, key,
-    median, now, proxies, servers, servers_with, since,
+    DURABLE, MS, builder, builder_through, called, connect, now, proxies, servers, servers_with,
+    since,
 };
 
 /// Asking again because of time alone is out of reach of these tests.
 const MINUTE: Duration = Duration::from_mins(1);
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiter_enters_promptly_after_the_release_without_polling() {
-    let servers = servers(3);
-    let holder = connect(builder(&servers)).await;
-    let waiter = connect(builder(&servers).poll_interval(MINUTE)).await;
-    let mut delays = Vec::new();
-    for _ in 0..10 {
-        let guard = holder.mutex("a").lock().await.expect("it is free");
-        let mutex = waiter.mutex("a");
-        let waiting = tokio::spawn(async move {
-            let entered = mutex.lock_within(MS(5000)).await;
-            (now(), entered)
-        });
-        let queue = format!("{}:queue", key("a"));
-        eventually_async("the waiter stands in the queue everywhere", async || {
-            servers.iter().all(|server| server.command(&["ZCARD", &queue]) == Ok(Reply::Int(1)))
-        })
-        .await;
-        // It asks once more after it has begun to listen, and then every half second.
-        eventually_async("nobody asks anything for a while", async || {
-            servers.iter().for_each(forget_calls);
-            sleep(MS(150)).await;
-            servers.iter().all(|server| calls(server, &SCRIPTS) == 0)
-        })
-        .await;
-        let released = now();
-        guard.release().await.expect("a majority confirms");
-        let (entered, guard) = waiting.await.expect("no panic");
-        let guard = guard.expect("all are up").expect("the lock was released in time");
-        delays.push(entered.saturating_sub(released));
-        guard.release().await.expect("a majority confirms");
-    }
-    let delay = median(delays);
-    assert!(delay < MS(100), "from the release to the entry: {delay:?}");
-}
 
 /// The release falls into the time in which the waiter hears nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
