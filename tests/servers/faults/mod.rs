@@ -10,7 +10,6 @@ mod crowd;
 mod down;
 mod emptied;
 mod far;
-mod forgotten;
 mod full;
 mod harm;
 mod holding;
