@@ -3,26 +3,9 @@
 use quorate::{Quarantine, Quorate};
 use quorate_support::{Proxy, RedisServer, eventually_async};
 use quorate_tests::{
-    scene::{DURABLE, MS, builder, connect, patient, servers, servers_with, timed},
+    scene::{MS, builder, connect, patient, servers, servers_with, timed},
     standing::{kept_out, make_old, refused},
 };
-
-// The server goes on, says that it writes everything to disk, and does so.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_was_flushed_is_kept_out_from_the_next_look_on() {
-    let servers = servers_with(3, &DURABLE);
-    let client = connect(builder(&servers)).await;
-    let guard = client.mutex("held").lock().await.expect("all are up");
-    eventually_async("all have voted", async || guard.votes() == 3).await;
-    servers[1].command(&["FLUSHALL"]).expect("it can be flushed");
-    eventually_async("it is kept out", async || {
-        kept_out(&client, 1).await.is_some_and(|kept| kept.why == Quarantine::Emptied)
-    })
-    .await;
-    assert!(guard.is_held(), "the others have its votes");
-    eventually_async("the holder has got its vote back", async || guard.votes() == 3).await;
-    assert_eq!(kept_out(&client, 0).await.or(kept_out(&client, 2).await), None);
-}
 
 // Ada holds by the first two and has never reached the third. Ben has met all three as they were,
 // and asks before he looks at them again. Cleo comes then: by what they say of themselves all three

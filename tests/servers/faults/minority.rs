@@ -5,9 +5,7 @@ use std::time::Duration;
 use quorate::Quorate;
 
 use quorate_support::{RedisServer, eventually_async, without_lasting};
-use quorate_tests::scene::{
-    are_empty, builder, builder_through, connect, median, proxies, servers, timed,
-};
+use quorate_tests::scene::{are_empty, builder, connect, median, servers, timed};
 
 /// What a silent voter may take: whoever waits for it is far above what is prompt, also on a busy
 /// machine.
@@ -69,23 +67,4 @@ async fn a_stopped_minority_slows_nothing() {
         guard.release().await.expect("a majority confirms");
         eventually_empty(&servers).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_black_hole_before_one_voter_slows_nothing_and_ends_with_it() {
-    let servers = servers(3);
-    let proxies = proxies(&servers).await;
-    let quorum = connect(builder_through(&proxies).voter_deadline(SILENCE)).await;
-    proxies[0].black_hole();
-    expect_prompt(&quorum).await;
-    eventually_empty(&servers[1..]).await;
-    proxies[0].pass();
-    eventually_async("the voter behind the hole votes again", async || {
-        let guard = quorum.mutex("a").lock().await.expect("a majority is up");
-        let votes = !without_lasting(servers[0].keys()).is_empty();
-        guard.release().await.expect("a majority confirms");
-        votes
-    })
-    .await;
-    eventually_empty(&servers).await;
 }

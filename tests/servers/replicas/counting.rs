@@ -5,7 +5,7 @@ use quorate::metric;
 
 use crate::{
     counted::counted,
-    replicas::scene::{REPLICA_TIMEOUT, Voter, assert_too_few, builder, voters},
+    replicas::scene::{REPLICA_TIMEOUT, Voter, assert_too_few, builder},
 };
 use quorate_support::eventually_async;
 use quorate_tests::scene::{MS, are_empty, connect, votes_for};
@@ -22,21 +22,6 @@ async fn a_lock_is_on_the_replica_when_its_guard_is_handed_out() {
         assert!(votes_for(&voter.replicas[0], &name, guard.hold().as_str()), "in round {round}");
         guard.release().await.expect("it is confirmed");
     }
-}
-
-#[tokio::test]
-async fn every_kind_of_lock_is_granted_and_entered_with_replicas() {
-    let voter = Voter::start(2);
-    let quorum = connect(builder([&voter], 2)).await;
-    let guard = quorum.fair_mutex("fair").lock().await.expect("both replicas answer");
-    let again = guard.reenter().await.expect("both replicas answer");
-    again.release().await.expect("it is confirmed");
-    guard.release().await.expect("it is confirmed");
-    let guard = quorum.rw_lock("rw").write().await.expect("both replicas answer");
-    let guard = guard.downgrade().await.expect("both replicas answer");
-    let other = quorum.rw_lock("rw").read().await.expect("both replicas answer");
-    guard.release().await.expect("it is confirmed");
-    other.release().await.expect("it is confirmed");
 }
 
 #[tokio::test]
@@ -118,18 +103,4 @@ async fn a_server_that_forgot_its_scripts_asks_its_replicas_all_the_same() {
     let error = mutex.try_lock().await.expect_err("the replica is stopped");
     assert!(error.is_no_quorum(), "{error}");
     assert!(voter.primary.calls("hset") > granted, "the primary granted all the same");
-}
-
-#[tokio::test]
-async fn a_minority_without_its_replicas_costs_nobody_a_lock() {
-    let voters = voters(3, 1);
-    let quorum = connect(builder(&voters, 1)).await;
-    voters[0].replicas[0].stop();
-    for round in 0..20 {
-        let guard = quorum.mutex(format!("{round}")).lock().await.expect("two are a quorum");
-        assert!(voters[1..].iter().all(|voter| {
-            votes_for(&voter.replicas[0], &round.to_string(), guard.hold().as_str())
-        }));
-        guard.release().await.expect("two confirm");
-    }
 }

@@ -3,20 +3,15 @@
 use quorate::{Builder, Quorate, RestartGuard};
 
 use crate::replicas::scene::{Voter, promote};
-use quorate_support::{RedisServer, eventually_async};
+use quorate_support::RedisServer;
 use quorate_tests::{
-    scene::{MS, are_empty, connect},
+    scene::{MS, connect},
     standing::{kept_out, make_old, until_noticed},
 };
 
-/// A primary with a replica, and two servers without.
-fn new_servers() -> (Voter, [RedisServer; 2]) {
-    (Voter::start(1), [(); 2].map(|()| RedisServer::start()))
-}
-
-/// Likewise, none of which counts as just started.
+/// A primary with a replica, and two servers without, none of which counts as just started.
 fn servers() -> (Voter, [RedisServer; 2]) {
-    let servers = new_servers();
+    let servers = (Voter::start(1), [(); 2].map(|()| RedisServer::start()));
     let (Voter { primary, .. }, others) = &servers;
     make_old(others.iter().chain([primary]));
     servers
@@ -52,20 +47,4 @@ async fn a_promoted_server_that_is_alone_is_kept_out_where_the_guard_is_strict()
     assert!(error.to_string().contains("was promoted after the others"), "{error}");
     let relative = connect(alone()).await;
     assert!(relative.mutex("a").try_lock().await.expect("it is up").is_some());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whose_rights_are_too_few_for_a_mark_trusts_a_promoted_server_and_locks() {
-    let (Voter { replicas, .. }, others) = new_servers();
-    let (first, user) = (&replicas[0], ["on", ">pw", "~quorate:{[^%]*", "&*", "+@all"]);
-    promote(first);
-    let words = [&["ACL", "SETUSER", "poor"][..], &user].concat();
-    first.command(&words).expect("the user is set");
-    let builder = Quorate::builder().voter(first.url_as("poor", "pw"));
-    let client = connect(builder.voters(others.iter().map(RedisServer::url))).await;
-    assert_eq!(kept_out(&client, 0).await, None);
-    let guard = client.mutex("a").lock().await.expect("all are up");
-    eventually_async("all have voted", async || guard.votes() == 3).await;
-    guard.release().await.expect("all are up");
-    eventually_async("nothing is left", async || are_empty([first])).await;
 }

@@ -22,15 +22,6 @@ async fn voters_inside_the_process_have_no_replicas_to_ask() {
 }
 
 #[tokio::test]
-async fn a_timeout_without_room_in_the_voter_deadline_is_refused() {
-    let builder = Quorate::builder().voter("redis://127.0.0.1:1").replica_acks(1);
-    let error = builder.replica_timeout(MS(101)).connect().await.expect_err("too long");
-    assert!(error.is_invalid(), "{error}");
-    let message = "less than twice the replica timeout of 101ms";
-    assert!(error.to_string().contains(message), "{error}");
-}
-
-#[tokio::test]
 async fn a_user_who_may_not_ask_for_replicas_gets_no_vote_and_is_told_so() {
     let voter = Voter::start(1);
     let rules = ["ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-wait"];
