@@ -269,10 +269,9 @@ impl Waiter<'_> {
         let (lock, limit) = (&self.record.info().name, self.wait.limit());
         // A place that stands waits for no leave: it would be forgotten meanwhile, against law 4,
         // or keep the lock from everybody.
-        let stands = self.ticket.is_some();
         let admission = || coordinator.admit(admitted, lock, limit, self.turn);
         // Until a majority has answered.
-        let mut admitted = Some(if stands { None } else { Some(admission().await?) });
+        let mut leave = Some(if self.ticket.is_some() { None } else { Some(admission().await?) });
         let started = clock.now();
         let rules = panel.adapt(self.record.rules());
         let (mut bid, limit) = self.start_bid(rules, started);
@@ -309,7 +308,7 @@ impl Waiter<'_> {
                 }
                 BidNext::Wait(mut until) => {
                     if bid.is_refused() {
-                        if admitted.take().is_some() {
+                        if leave.take().is_some() {
                             let until = now + rules.voter_deadline;
                             self.ears.listen(&coordinator, &self.record, bid.votes(), until);
                             // It may be long until the next bid.

@@ -73,7 +73,7 @@ impl Exclusive {
     }
 
     /// Whether the votes of a majority are given; of one set of voters, where there are two.
-    pub(super) async fn is_locked(self) -> Result<bool, Error> {
+    pub(super) async fn ask_whether_locked(self) -> Result<bool, Error> {
         let record = self.usable()?;
         let coordinator = self.asking.coordinator();
         let quorum = coordinator.panel().quorum;

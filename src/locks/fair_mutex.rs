@@ -202,7 +202,7 @@ impl FairMutex {
     /// # }
     /// ```
     pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.0.clone().is_locked()
+        self.0.clone().ask_whether_locked()
     }
 
     /// As [`Mutex::inspect`](crate::Mutex::inspect).

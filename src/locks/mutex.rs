@@ -259,7 +259,7 @@ impl Mutex {
     /// # }
     /// ```
     pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.0.clone().is_locked()
+        self.0.clone().ask_whether_locked()
     }
 
     /// Asks every voter who holds the lock and who waits for it, as

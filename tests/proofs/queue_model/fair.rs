@@ -99,7 +99,9 @@ fn the_first_of_three_may_need_the_bids_of_the_others() {
     let mut state = State::first(&rules);
     (0..3).for_each(|place| state.call(place, &rules));
     for (voter, order) in [[0, 1, 2], [2, 1, 0], [1, 0, 2]].into_iter().enumerate() {
-        order.into_iter().for_each(|client| state.arrive(client, voter, &rules));
+        for client in order {
+            state.arrive(client, voter, &rules);
+        }
     }
     for (place, heard) in [(0, 0b101), (0, 0b111), (1, 0b011), (2, 0b101)] {
         state.lose(place, Loss { heard, undo_last: false }, &rules);
