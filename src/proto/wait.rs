@@ -239,8 +239,5 @@ impl Wait {
 }
 
 #[cfg(test)]
-#[path = "wait_law_tests.rs"]
-mod law_tests;
-#[cfg(test)]
 #[path = "wait_tests.rs"]
 mod tests;

@@ -67,7 +67,11 @@ fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
     for (ms, event, answer) in rows {
         let now = at(*ms);
         match *event {
-            Lost(loss) => _ = wait.lose_attempt(defeat(loss, started), now, 0),
+            Lost(loss) => {
+                let cut_off = loss == Loss::NoQuorum && wait.window.is_over(now);
+                let told = wait.lose_attempt(defeat(loss, started), now, 0).is_some();
+                assert_eq!(told, !cut_off, "others learn answers only: {event:?} at {ms}");
+            }
             CutShort => wait.cut_attempt_short(now),
             Nothing => {}
         }
@@ -203,6 +207,10 @@ fn a_bid_has_waited_by_itself_and_its_pauses_keep_its_place() {
             (5_000, Lost(Loss::Held), Ask),
             (5_060, Lost(Loss::Split), Sleep(5_100)),
             (5_100, Nothing, BY_TIMER),
+            (5_100, Lost(Loss::Held), Ask),
+            // A refusal ends what was contended: the pause is no longer than twice the attempt.
+            (5_101, Lost(Loss::Split), Sleep(5_103)),
+            (5_103, Nothing, BY_TIMER),
             (5_110, Lost(Loss::NoQuorum), Sleep(5_130)),
             (5_130, Nothing, BY_TIMER),
             (5_190, Lost(Loss::NoQuorum), Sleep(5_230)),
