@@ -69,23 +69,14 @@ impl Coordinator {
         lock: &LockName,
         limit: Limit,
     ) -> Result<Admitted<'_>, Error> {
-        let Admission(turns) = &self.admission;
-        let started = self.clock.now();
-        let until = match limit {
-            Limit::Once(moment) | Limit::Until(moment) => Some(moment),
-            Limit::Never => None,
+        let (started, turn) = (self.clock.now(), self.admission.0.acquire());
+        let admitted = match limit {
+            Limit::Once(until) | Limit::Until(until) => self.clock.in_time(until, turn).await,
+            Limit::Never => Some(turn.await),
         };
-        let late = async {
-            match until {
-                Some(until) => self.clock.sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            Ok(admitted) = turns.acquire() => Ok(admitted),
-            () = late => Err(overloaded(lock.as_str(), self.clock.now().since(started))),
-        }
+        let late = || overloaded(lock.as_str(), self.clock.now().since(started));
+        // The semaphore is never closed.
+        admitted.and_then(Result::ok).ok_or_else(late)
     }
 }
 

@@ -11,7 +11,6 @@ use tokio::join;
 use super::{Coordinator, LockRecord};
 use crate::{
     acquire::wakeup::{self, Callee, Heard, Listening},
-    clock::Moment,
     proto::{Error, Votes},
 };
 
@@ -37,13 +36,11 @@ impl Ears {
 
     /// If the hold or place in the way is of the same client, its end is heard at once from now on.
     /// Listens to the lock's channel too, where programs of another library use the lock.
-    /// `until`: how long it waits for that at most.
     pub(super) fn listen(
         &mut self,
         coordinator: &Arc<Coordinator>,
         record: &Arc<dyn LockRecord>,
         refused: &Votes,
-        until: Moment,
     ) {
         self.callee.follow(refused.obstacle());
         if self.channel.is_some() || !record.is_foreign() {
@@ -56,7 +53,7 @@ impl Ears {
         let (coordinator, record) = (Arc::clone(coordinator), Arc::clone(record));
         let subscribing = async move {
             let heard = wakeup::majority(replies, coordinator.panel.quorum);
-            let check = coordinator.check_foreign_queue(&*record, until);
+            let check = coordinator.check_foreign_queue(&*record);
             join!(heard, check).1
         };
         self.channel =

@@ -39,7 +39,8 @@ impl Coordinator {
         Ok(answers)
     }
 
-    async fn gather(
+    /// The answers of all voters until they are enough, or those that are missing are late.
+    pub(super) async fn gather(
         &self,
         call: &Call,
         rules: Rules,

@@ -309,8 +309,7 @@ impl Waiter<'_> {
                 BidNext::Wait(mut until) => {
                     if bid.is_refused() {
                         if leave.take().is_some() {
-                            let until = now + rules.voter_deadline;
-                            self.ears.listen(&coordinator, &self.record, bid.votes(), until);
+                            self.ears.listen(&coordinator, &self.record, bid.votes());
                             // It may be long until the next bid.
                             self.turn.tell(Denial::Held(Refusal::of(bid.votes(), now)));
                         }

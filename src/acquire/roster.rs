@@ -277,11 +277,7 @@ impl Coordinator {
         let due = self.clock.now() + self.voter_deadline();
         let mut all: Vec<RosterEntry> = Vec::new();
         while replies.are_open() {
-            let (_, outcome) = tokio::select! {
-                biased;
-                heard = replies.next() => heard,
-                () = self.clock.sleep_until(due) => break,
-            };
+            let Some((_, outcome)) = self.clock.in_time(due, replies.next()).await else { break };
             for entry in entries(&outcome).unwrap_or_default() {
                 let Some(known) = all.iter_mut().find(|known| known.text == entry.text) else {
                     all.push(entry);

@@ -14,6 +14,8 @@ mod voter_set;
 
 use std::{fmt, sync::Arc};
 
+use futures::future::join_all;
+
 pub use builder::Builder;
 pub use cluster::{Cluster, SharedPrimaries};
 pub use status::{SetStatus, Status, VoterStatus};
@@ -160,11 +162,7 @@ impl Quorate {
         let mut releases = self.release_all();
         let due = clock.now() + deadline;
         // Whoever is sent out undoes what was asked; that is queued before the voters are left.
-        tokio::select! {
-            biased;
-            () = coordinator.gate().close() => {}
-            () = clock.sleep_until(due) => {}
-        }
+        let _ = clock.in_time(due, coordinator.gate().close()).await;
         // Whatever was won at the same moment.
         releases.append(&mut self.release_all());
         let confirmed = async {
@@ -172,22 +170,11 @@ impl Quorate {
                 hold.confirm(replies, false).await;
             }
         };
-        let due = clock.now() + deadline;
-        tokio::select! {
-            biased;
-            () = confirmed => {}
-            () = clock.sleep_until(due) => {}
-        }
+        let _ = clock.in_time(clock.now() + deadline, confirmed).await;
         panel.standings.retire();
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
         let due = clock.now() + deadline;
-        for closed in closing {
-            tokio::select! {
-                biased;
-                _ = closed => {}
-                () = clock.sleep_until(due) => return,
-            }
-        }
+        let _ = clock.in_time(due, join_all(closing)).await;
     }
 
     fn coordinator(&self) -> &Coordinator {

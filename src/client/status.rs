@@ -191,11 +191,8 @@ impl Quorate {
         // All are asked before the first is waited for.
         let asked: Vec<_> = voters.iter().map(|voter| (voter.label(), voter.identify())).collect();
         for (voter, (label, identity)) in asked.into_iter().enumerate() {
-            let identity = tokio::select! {
-                biased;
-                identity = identity => identity,
-                () = clock.sleep_until(due) => Err(Cause::TimedOut(deadline)),
-            };
+            let identity = clock.in_time(due, identity).await;
+            let identity = identity.unwrap_or(Err(Cause::TimedOut(deadline)));
             let (connection, refuses) = match identity {
                 Ok(identity) => (Ok(()), identity.refuses.map(|why| why.to_string())),
                 Err(cause) => (Err(cause), None),

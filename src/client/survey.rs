@@ -143,9 +143,6 @@ impl Quorate {
 
 /// The answer, if it comes in so much time.
 async fn within<T>(clock: &Clock, patience: Duration, asked: VoterReply<T>) -> Outcome<T> {
-    tokio::select! {
-        biased;
-        answer = asked => answer,
-        () = clock.sleep(patience) => Err(Cause::TimedOut(patience)),
-    }
+    let answer = clock.in_time(clock.now() + patience, asked).await;
+    answer.unwrap_or(Err(Cause::TimedOut(patience)))
 }

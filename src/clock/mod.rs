@@ -112,6 +112,19 @@ impl Clock {
         }
     }
 
+    /// What this comes to; `None` if it has not by `until`.
+    pub(crate) async fn in_time<T>(
+        &self,
+        until: Moment,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.sleep_until(until) => None,
+        }
+    }
+
     /// Completes when so much time has passed since this was called.
     pub(crate) fn sleep(&self, length: Duration) -> impl Future<Output = ()> {
         self.sleep_until(self.now() + length)

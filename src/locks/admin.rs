@@ -156,12 +156,8 @@ impl Admin {
         let due = clock.now() + PATIENCE;
         let (mut locks, mut is_complete) = (BTreeSet::new(), true);
         for (at, (voter, asked)) in panel.voters.iter().zip(asked).enumerate() {
-            let answer = tokio::select! {
-                biased;
-                answer = asked => answer,
-                () = clock.sleep_until(due) => Err(Cause::TimedOut(PATIENCE)),
-            };
-            match answer {
+            let answer = clock.in_time(due, asked).await;
+            match answer.unwrap_or(Err(Cause::TimedOut(PATIENCE))) {
                 Ok(KeysFound { locks: more, is_complete: all }) => {
                     locks.extend(more);
                     is_complete &= all;
