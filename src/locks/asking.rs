@@ -4,7 +4,6 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     Access, Preference,
-    exclusive::after_work,
     mutex_record::{ExclusiveKind, MutexForms, MutexRecord, MutexTerms},
     rw_record::{RwAsked, RwForms, RwRecord, RwTerms},
     semaphore_record::{SemaphoreForms, SemaphoreTerms},
@@ -199,6 +198,23 @@ pub(super) async fn work_under<T, E: From<Error>, W: Future<Output = Result<T, E
     let entry = wait(wish, |entry| entry).await?;
     let done = entry.while_held(work(&entry)).await.unwrap_or_else(|lost| Err(lost.into()));
     after_work(done, entry.release().await)
+}
+
+/// What work under a lock has come to, after the lock was given back.
+pub(crate) fn after_work<T, E: From<Error>>(
+    done: Result<T, E>,
+    released: Result<(), Error>,
+) -> Result<T, E> {
+    match released {
+        // It was held for as long as there was work. Who is next may have to wait for its end.
+        Err(error) if error.is_unconfirmed() => {
+            tracing::warn!(lock = error.lock(), %error, "not released yet");
+        }
+        // Else the work has failed, maybe because it was stopped for that, and says so.
+        Err(error) if done.is_ok() => return Err(error.into()),
+        _ => {}
+    }
+    done
 }
 
 pub(super) fn given_token(entry: &Entry) -> Token {

@@ -105,20 +105,3 @@ impl Exclusive {
         self.asking.show(kind, f).finish_non_exhaustive()
     }
 }
-
-/// What work under a lock has come to, after the lock was given back.
-pub(crate) fn after_work<T, E: From<Error>>(
-    done: Result<T, E>,
-    released: Result<(), Error>,
-) -> Result<T, E> {
-    match released {
-        // It was held for as long as there was work. Who is next may have to wait for its end.
-        Err(error) if error.is_unconfirmed() => {
-            tracing::warn!(lock = error.lock(), %error, "not released yet");
-        }
-        // Else the work has failed, maybe because it was stopped for that, and says so.
-        Err(error) if done.is_ok() => return Err(error.into()),
-        _ => {}
-    }
-    done
-}

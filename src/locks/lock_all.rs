@@ -8,8 +8,8 @@ use futures::{TryFutureExt, future::join_all};
 
 use super::{
     Access, FairMutex, LockParts, Mutex, RwLock,
-    asking::without_limit,
-    exclusive::{Exclusive, after_work},
+    asking::{after_work, without_limit},
+    exclusive::Exclusive,
 };
 use crate::{
     acquire::Coordinator,

@@ -19,10 +19,10 @@ mod semaphore_record;
 mod view;
 
 pub use admin::{Admin, FoundLocks};
+#[cfg(feature = "blocking")]
+pub(crate) use asking::after_work;
 pub(crate) use asking::{Asking, Dialect, Forms, LockParts};
 pub use election::{Election, Leadership, Observed, Observer};
-#[cfg(feature = "blocking")]
-pub(crate) use exclusive::after_work;
 pub use fair_mutex::FairMutex;
 pub use lock_all::{AllGuard, LockAll, Lockable};
 pub use mutex::{Mutex, MutexGuard};
