@@ -71,8 +71,8 @@ impl Won {
     }
 }
 
-/// Votes that were asked for. On drop they are given back wherever they may have been given, also
-/// if the answer is unknown or the caller was cancelled.
+/// Votes that were asked for. Dropping it gives them back on each voter that may have given one, also
+/// if its answer is unknown or the caller was cancelled.
 #[derive(Debug)]
 pub(crate) struct Claim {
     coordinator: Arc<Coordinator>,
@@ -104,7 +104,7 @@ impl Claim {
         }
     }
 
-    /// Hands the votes over: whoever calls this answers for their release.
+    /// Hands the votes over. From here on the caller has to release them.
     pub(crate) fn take_over(mut self) -> (HoldId, Arc<dyn LockRecord>) {
         self.owed.clear();
         (self.hold.clone(), Arc::clone(&self.record))

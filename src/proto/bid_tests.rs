@@ -152,7 +152,7 @@ fn a_ticket_is_fixed_where_a_majority_allows_it_and_who_differs_is_told_by_anoth
     // Where all agree no second trip is needed.
     let agreed = check(None, &[(2, ALL_REFUSE, NOBODY, wait(1_000))]);
     assert_eq!(agreed.ticket(), Some(Ticket(4)));
-    // A grant has no entry, and so is told the place.
+    // The voter that granted has no entry of the place: the next bid makes one.
     check(None, &[(2, ONE_GRANTS, NOBODY, give_back([0])), (2, &[], NOBODY, BidNext::Again)]);
     // What is fixed stays, whatever a voter says later; without a quorum nothing is.
     let mut fixed = bid(Some(4));

@@ -127,7 +127,7 @@ impl<R: Request> Way<R> {
     }
 }
 
-/// What a path calls the voters, wherever they stand: no part of the situation.
+/// The names of the voters in a printed path. They are no part of the state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Names([u8; 3]);
 

@@ -24,7 +24,7 @@ impl Reply {
         text
     }
 
-    /// A list of texts, likewise.
+    /// The texts of a reply that is a list of them; panics at any other.
     #[track_caller]
     pub fn texts(self) -> Vec<String> {
         let Self::List(list) = self else { panic!("no list: {self:?}") };

@@ -235,7 +235,7 @@ fn a_token_falls_where_a_voter_forgets_a_counter_that_ran_ahead_of_the_clock() {
         let bounds = Bounds::of([1, 0, 0]).fenced([0, counter, counter]);
         exact(bounds.with(Budget { amnesias: 1, ..NONE }), 1).clock(RUNS)
     };
-    holds("as the clock", ahead(0), 1);
+    holds("as the clock", ahead(0), 1441);
     finds("ahead", ahead(RUNS.step), TOKENS);
 }
 

@@ -72,7 +72,7 @@ fn one_voter_is_a_majority() {
     for (users, at_least, all) in [
         ([WRITE, FIRST, LAST], 3_337, 30_000),
         ([WRITE, NEXT, WRITE], 14_603, 102_687),
-        ([LAST, FIRST, WRITE], 3_000, 30_000),
+        ([LAST, FIRST, WRITE], 3_337, 30_000),
     ] {
         let one = Bounds { voters: 1, ..Bounds::of(users).bids([2; 4]) };
         holds(&format!("one voter: {users:?}"), Rules::kept(one), at_least);

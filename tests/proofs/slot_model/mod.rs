@@ -44,7 +44,7 @@ fn no_slot_is_held_twice_though_messages_are_lost_or_run_twice() {
 
 #[test]
 fn no_slot_is_held_twice_though_a_voter_forgets_and_leases_end() {
-    holds("a voter forgets, a lease ends", ONE, 1_000);
+    holds("a voter forgets, a lease ends", ONE, 661_874);
 }
 
 /// With three voters and two permits three hold, each by another pair of voters.

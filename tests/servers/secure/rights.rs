@@ -100,7 +100,7 @@ async fn use_mutex(kind: Kind, client: &Quorate, next: &Quorate, name: &str) -> 
     }
     guard.reenter().await?.release().await?;
     if kind == Kind::FairMutex {
-        // It is told on a channel of its own, which is left when nobody observes it any more.
+        // An observer listens to the election's channel, and leaves it when the last one is dropped.
         let mut observer = client.election(name).observe();
         observer.next().await;
         client.election(name).campaign("x").await?.resign().await?;

@@ -102,8 +102,8 @@ pub(crate) async fn patience(calm: &Calm<'_>, ways: &Ways) {
     }
 }
 
-/// Looks on from outside whether the loss is told as soon as the hold is not held any more, until
-/// this is dropped: until then somebody waits for the loss.
+/// Waits for the loss in a task of its own, and checks that it is told as soon as the hold is not
+/// held any more. Dropping the result ends that.
 pub(crate) fn waits_for_loss(world: &Arc<World>, client: usize, guard: &Arc<Guard>) -> JoinSet<()> {
     let mut looking = JoinSet::new();
     looking.spawn(look_on(Arc::clone(world), client, Arc::downgrade(guard)));
