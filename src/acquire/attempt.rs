@@ -5,11 +5,9 @@ use std::{pin::pin, sync::Arc};
 use super::{
     Ask, Coordinator, LockRecord,
     claim::{Claim, Won},
-    given::Given,
-    slots::Granted,
 };
 use crate::{
-    proto::{Attempt, Defeat, HoldId, Loss, Next, Rules, Verdict, Window},
+    proto::{Attempt, Defeat, Grant, HoldId, Loss, Next, Rules, Verdict, Window},
     voter::Call,
 };
 
@@ -40,7 +38,8 @@ impl Coordinator {
         let mut attempt =
             Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(window);
         let mut claim = Claim::of_all(self, record, hold, rules);
-        let mut given = Given::new(&**record, claim.hold(), self.panel.quorum);
+        let circle = record.info().circle(claim.hold());
+        let mut grant = Grant::new(self.panel.quorum, circle, rules, started, window.answers);
         let mut replies = self.panel.ask_all(&call);
         // A block, so that what comes behind it needs no room for the timer.
         let lost = {
@@ -61,7 +60,7 @@ impl Coordinator {
                         };
                         now = self.clock.now();
                         if let Some((voter, outcome)) = heard {
-                            let vote = self.panel.hear(&mut given, voter, &outcome, started);
+                            let vote = self.panel.hear(&mut grant, voter, &outcome);
                             attempt.heard(voter, vote.verdict, now);
                         } else if !crate::mutant!("ended_sleep_is_awaited") {
                             due = None;
@@ -75,33 +74,24 @@ impl Coordinator {
                 }
             }
         };
-        if let Some(loss) = lost {
-            let started = attempt.started();
-            let votes = attempt.into_votes();
-            claim.narrow(votes.may_have_granted());
-            self.count_attempt(&**record, outcome_of(loss));
-            return Err(Defeat { loss, votes, started });
-        }
-        let limit = window.answers;
-        let fixed = self.fix_token(&mut claim, &given.tokens, &rules, started, limit).await;
-        let token = fixed.inspect_err(|Defeat { loss, .. }| {
-            self.count_attempt(&**record, outcome_of(*loss));
-        })?;
-        let granted = Granted { rules, ticket: None, started, limit };
-        let fixed = self.fix_slots(&mut claim, &mut given, &mut replies, granted).await;
-        let votes = attempt.into_votes();
-        let slots = match fixed {
-            Ok(slots) => slots,
-            Err(loss) => {
-                self.count_attempt(&**record, outcome_of(loss));
-                return Err(Defeat { loss, votes, started });
-            }
+        let settled = match lost {
+            Some(loss) => Err((loss, None)),
+            None => self.settle(&mut claim, &mut grant, &mut replies, None, |_, _| ()).await,
         };
-        self.count_attempt(&**record, "won");
-        let late = crate::mutant!("validity_from_the_reply");
-        let started = if late { self.clock.now() } else { started };
-        let won = Won::new(claim, started, rules, token, votes, replies);
-        Ok(won.with_slots(slots))
+        let votes = attempt.into_votes();
+        match settled {
+            Ok(granted) => {
+                self.count_attempt(&**record, "won");
+                Ok(Won::new(claim, started, rules, granted, votes, replies))
+            }
+            Err((loss, stored)) => {
+                if lost.is_some() {
+                    claim.narrow(votes.may_have_granted());
+                }
+                self.count_attempt(&**record, outcome_of(loss));
+                Err(Defeat { loss, votes: stored.unwrap_or(votes), started })
+            }
+        }
     }
 
     fn first_call(&self, record: &dyn LockRecord, hold: &HoldId, rules: Rules) -> Call {

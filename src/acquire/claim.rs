@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Coordinator, LockRecord, given::FixedSlots};
+use super::{Ask, Coordinator, LockRecord};
 use crate::{
     clock::Moment,
-    proto::{Denial, HoldId, Refusal, Rules, Slots, Token, Votes},
+    proto::{Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Token, Votes},
     voter::{Call, Replies},
 };
 
@@ -29,22 +29,23 @@ pub(crate) struct Won {
 }
 
 impl Won {
+    /// The votes of a semaphore are those that came with its slots.
     pub(super) fn new(
         claim: Claim,
         started: Moment,
         rules: Rules,
-        token: Option<Token>,
+        granted: Granted,
         votes: Votes,
         late: Replies,
     ) -> Self {
-        let (slots, elsewhere) = (None, Vec::new());
+        let Granted { token, slots } = granted;
+        let (slots, votes, elsewhere) = match slots {
+            Some(FixedSlots { slots, votes, elsewhere }) => (Some(slots), votes, elsewhere),
+            None => (None, votes, Vec::new()),
+        };
+        let is_late = crate::mutant!("validity_from_the_reply");
+        let started = if is_late { claim.coordinator.clock.now() } else { started };
         Self { claim, started, rules, token, attempts: 1, votes, late, slots, elsewhere }
-    }
-
-    /// The votes of a semaphore are those that came with these slots.
-    pub(super) fn with_slots(self, fixed: Option<FixedSlots>) -> Self {
-        let Some(FixedSlots { slots, votes, elsewhere }) = fixed else { return self };
-        Self { slots: Some(slots), votes, elsewhere, ..self }
     }
 
     pub(crate) fn hold(&self) -> &HoldId {
@@ -116,6 +117,11 @@ impl Claim {
 
     pub(super) fn hold(&self) -> &HoldId {
         &self.hold
+    }
+
+    /// What it asks with, as of a first request that has nothing more to say.
+    pub(super) fn ask(&self) -> Ask<'_> {
+        Ask::new(&self.hold, self.lease)
     }
 
     /// Only these may have given a vote.

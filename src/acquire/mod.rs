@@ -5,10 +5,8 @@ mod attempt;
 mod census;
 mod claim;
 mod ears;
-mod fence;
 mod foreign;
 mod gate;
-mod given;
 mod line;
 mod panel;
 mod question;
@@ -16,7 +14,7 @@ mod queue;
 mod record;
 mod release;
 mod roster;
-mod slots;
+mod settle;
 mod waiting;
 mod wakeup;
 
@@ -44,7 +42,7 @@ use admission::Admission;
 use gate::ClosingGate;
 use line::Lines;
 use queue::PLACES;
-use slots::FewerTold;
+use settle::FewerTold;
 
 /// What all locks of one client share.
 #[derive(Debug)]

@@ -10,15 +10,13 @@ use super::{
     attempt::outcome_of,
     claim::{Claim, Won},
     ears::Ears,
-    given::Given,
     line::Turn,
-    slots::Granted,
 };
 use crate::{
     clock::Moment,
     proto::{
-        Bid, BidNext, Defeat, Denial, Error, HoldId, Limit, Loss, Refusal, Rules, Ticket, Until,
-        Wait, WaitNext, Wake,
+        Bid, BidNext, Defeat, Denial, Error, Grant, HoldId, Limit, Loss, Refusal, Rules, Ticket,
+        Until, Vote, Wait, WaitNext, Wake,
     },
     scripts::Answer,
     voter::{Outcome, Replies},
@@ -192,51 +190,29 @@ impl Waiter<'_> {
         }
     }
 
-    /// A majority granted a bid: with its token stored, the lock is won.
-    async fn win(
-        &mut self,
-        mut bid: Bid,
-        given: &mut Given,
-        mut replies: Replies,
-        limit: Option<Moment>,
-    ) -> BidEnd {
-        self.history.answered = Some(bid.started());
-        let claim = self.claim.as_mut().expect("a bid makes one");
+    /// A majority granted a bid: with all settled, the lock is won.
+    async fn win(&mut self, mut bid: Bid, mut grant: Grant, mut replies: Replies) -> BidEnd {
         let (rules, started) = (self.record.rules(), bid.started());
-        let coordinator = &self.coordinator;
-        let mut fixed =
-            match coordinator.fix_token(claim, &given.tokens, &rules, started, limit).await {
-                Ok(token) => Ok((token, None)),
-                Err(defeat) => Err(defeat),
-            };
-        if let Ok((_, slots)) = &mut fixed {
-            let granted = Granted { rules, ticket: self.ticket, started, limit };
-            match coordinator.fix_slots(claim, given, &mut replies, granted).await {
-                Ok(found) => *slots = found,
-                Err(loss) => fixed = Err(Defeat { loss, votes: bid.votes().clone(), started }),
-            }
-        }
-        match fixed {
-            Ok((token, slots)) => {
-                self.coordinator.count_attempt(&*self.record, "won");
+        self.history.answered = Some(started);
+        let Self { coordinator, claim, ticket, .. } = self;
+        let claim = claim.as_mut().expect("a bid makes one");
+        // A majority may say another ticket than the first that granted.
+        let heard = |voter, vote: Vote| bid.heard(voter, vote.verdict, vote.ticket, started);
+        let settled = coordinator.settle(claim, &mut grant, &mut replies, *ticket, heard).await;
+        match settled {
+            Ok(granted) => {
+                coordinator.count_attempt(&*self.record, "won");
                 let claim = self.claim.take().expect("it is there");
-                let votes = bid.into_votes();
-                let late = crate::mutant!("validity_from_the_reply");
-                let started = if late { self.coordinator.clock.now() } else { started };
-                let won = Won::new(claim, started, rules, token, votes, replies);
-                let mut won = won.with_slots(slots);
+                let mut won = Won::new(claim, started, rules, granted, bid.into_votes(), replies);
                 won.attempts = self.wait.attempts();
                 BidEnd::Won(Box::new(won))
             }
-            Err(defeat) => {
+            Err((loss, stored)) => {
                 claim.give_back_all();
-                self.coordinator.count_attempt(&*self.record, outcome_of(defeat.loss));
-                // A majority may have said another ticket than the first that granted.
-                for (voter, vote) in given.late.drain(..) {
-                    bid.heard(voter, vote.verdict, vote.ticket.map(Ticket), started);
-                }
-                self.ticket = bid.ticket();
-                BidEnd::Lost(defeat)
+                coordinator.count_attempt(&*self.record, outcome_of(loss));
+                *ticket = bid.ticket();
+                let votes = stored.unwrap_or_else(|| bid.into_votes());
+                BidEnd::Lost(Defeat { loss, votes, started })
             }
         }
     }
@@ -279,7 +255,8 @@ impl Waiter<'_> {
         let unheard = !coordinator.wakeups.hears_calls();
         let hold = self.next_hold();
         let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
-        let mut given = Given::new(&*self.record, claim.hold(), panel.quorum);
+        let circle = self.record.info().circle(claim.hold());
+        let mut grant = Grant::new(panel.quorum, circle, rules, started, limit);
         let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), self.ticket));
         let wake = loop {
             let now = clock.now();
@@ -294,7 +271,7 @@ impl Waiter<'_> {
             match next {
                 BidNext::Won => {
                     let replies = replies.expect("they are kept until it is lost");
-                    return Ok(self.win(bid, &mut given, replies, limit).await);
+                    return Ok(self.win(bid, grant, replies).await);
                 }
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => break Some(if called { Wake::Called } else { Wake::Timer }),
@@ -324,8 +301,8 @@ impl Waiter<'_> {
                     tokio::select! {
                         biased;
                         Some((voter, outcome)) = next_of(&mut replies) => {
-                            let vote = panel.hear(&mut given, voter, &outcome, started);
-                            bid.heard(voter, vote.verdict, vote.ticket.map(Ticket), clock.now());
+                            let vote = panel.hear(&mut grant, voter, &outcome);
+                            bid.heard(voter, vote.verdict, vote.ticket, clock.now());
                             if !bid.owes(voter) {
                                 claim.owe_nothing(voter);
                             }

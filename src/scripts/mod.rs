@@ -12,5 +12,5 @@ pub(crate) mod semaphore;
 mod headers;
 
 pub(crate) use catalog::{ALL, mutex, redisson, rw, voter};
-pub(crate) use replies::{Answer, Holding, ListEntry, LockSeen, Mark, Value, Vote};
+pub(crate) use replies::{Answer, Holding, ListEntry, LockSeen, Mark, Value};
 pub(crate) use script::{Arg, Script};

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::proto::{Cause, HoldId, Incumbent, Proclaimed, Slots, Token, Verdict};
+use crate::proto::{Cause, HoldId, Incumbent, Proclaimed, Slots, Ticket, Token, Verdict, Vote};
 
 /// What a script answered, free of any client library's types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,21 +24,6 @@ pub(crate) struct Answer {
     pub(crate) shard: usize,
     /// What the voter's data are called: of the first answer of a call that asked for it.
     pub(crate) data: Option<String>,
-}
-
-/// What a script of kind `acquire` answered, or one of kind `renew`, which gives no more than its
-/// verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Vote {
-    pub(crate) verdict: Verdict,
-    /// The number with which the voter granted.
-    pub(crate) token: Option<Token>,
-    /// That of the place in the queue, where there is one.
-    pub(crate) ticket: Option<u64>,
-    /// The slots that the voter gave.
-    pub(crate) slots: Option<Slots>,
-    /// Others use the semaphore with fewer permits: so many.
-    pub(crate) fewer: Option<u16>,
 }
 
 /// What a script that inspects a lock answered.
@@ -190,11 +175,14 @@ impl Answer {
 }
 
 impl Vote {
+    /// What a script of kind `acquire` answered, or one of kind `renew`, which gives no more than
+    /// its verdict.
     pub(crate) fn read(answer: &Answer) -> Self {
         let [given, ticket] = &answer.more;
         let token = token_of(given).filter(|_| answer.is_done());
         let (slots, fewer) = slots_of(given);
-        Self { verdict: answer.verdict(), token, ticket: number(ticket), slots, fewer }
+        let ticket = number(ticket).map(Ticket);
+        Self { verdict: answer.verdict(), token, ticket, slots, fewer }
     }
 
     /// The same where there may be no answer.

@@ -33,7 +33,7 @@ fn a_vote_says_who_has_it_for_how_long_and_the_ticket_of_who_asks_from_a_place()
     ] {
         let vote = vote(code, ms, id, "12", ticket.map_or(-1, u64::cast_signed));
         let token = Token::new(12).filter(|_| verdict == Verdict::Granted);
-        assert_eq!((vote.verdict, vote.ticket, vote.token), (verdict, ticket, token));
+        assert_eq!((vote.verdict, vote.ticket, vote.token), (verdict, ticket.map(Ticket), token));
     }
     // Renewals give no more than that.
     assert_eq!(Vote::read(&answer(1, 5, "", &[])).verdict, Verdict::Granted);

@@ -8,8 +8,8 @@ use super::{Hold, HoldLoss, HoldState};
 use crate::{
     acquire::{Ask, place},
     clock::Moment,
-    proto::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms, Verdict},
-    scripts::{Answer, Vote},
+    proto::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms, Verdict, Vote},
+    scripts::Answer,
     voter::{Call, LateEar, Outcome, Replies},
 };
 

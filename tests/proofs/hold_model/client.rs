@@ -123,7 +123,7 @@ impl State {
             Phase::Idle => {}
             Phase::Asking { .. } => self.judge_attempt(client, age, rules),
             Phase::Storing { token, .. } => {
-                if self.is_stored(client, rules) && rules.is_in_time(age) {
+                if self.is_stored(client, token, rules) {
                     self.hand_out(client, age, token, rules);
                 }
             }
@@ -135,9 +135,11 @@ impl State {
         if !self.is_won(client, rules) {
             return;
         }
-        let Some((token, is_stored, others)) = self.fix_token(client, rules) else { return };
-        let at_once = is_stored || !rules.bounds.fenced || rules.breaks(Broken::NoWriteBack);
-        if !at_once {
+        let Some((token, others)) = self.fix_token(client, rules) else { return };
+        let awaits = rules.bounds.fenced && !rules.breaks(Broken::NoWriteBack);
+        let others = others.filter(|_| awaits);
+        let at_once = others.is_none();
+        if let Some(others) = others {
             self.store(client, token, others, rules);
         }
         if at_once || rules.breaks(Broken::WriteBackNotAwaited) {

@@ -11,9 +11,9 @@ use crate::hold_model::{
     state::{Answer, Hold, Line, Phase, State},
 };
 use quorate::proto::{
-    Asked, Attempt, Cause, Drift, Duty, HoldId, KeptOut, Lease, Moment, Next, Place, Quarantine,
-    Quorum, Register, RestartGuard, Round, RoundEnd, RoundId, RoundNext, Rules as Measures,
-    Support, Suspicion, Terms, Token, Tokens, Verdict, Votes,
+    Asked, Attempt, Cause, Drift, Duty, Grant, GrantNext, Granted, HoldId, KeptOut, Lease, Moment,
+    Next, Place, Quarantine, Quorum, Register, RestartGuard, Round, RoundEnd, RoundId, RoundNext,
+    Rules as Measures, Support, Suspicion, Terms, Token, Verdict, Vote,
 };
 
 const TICK: Duration = Duration::from_secs(1);
@@ -230,29 +230,53 @@ impl State {
         self.places(client, granted, rules)
     }
 
-    /// The token of a client that has won, whether a majority stores it, and who else is to.
-    pub(crate) fn fix_token(&self, client: u8, rules: &Rules) -> Option<(u8, bool, Vec<usize>)> {
-        let mut tokens = Tokens::new(self.quorum(client, rules));
+    /// What is still to be done for a client that has won, by what these answers said.
+    fn grant(&self, client: u8, which: impl Fn(Answer) -> bool, rules: &Rules) -> Grant {
+        let (Phase::Asking { age, .. } | Phase::Storing { age, .. }) = self.client(client).phase
+        else {
+            unreachable!("it has just won")
+        };
+        let quorum = self.quorum(client, rules);
+        let mut grant = Grant::new(quorum, None, rules.measures(), ago(age), None);
         for (voter, line) in self.lines(client, rules).enumerate() {
-            let Some(counter) = line.heard.counter() else { continue };
+            let Some(counter) = line.heard.counter().filter(|_| which(line.heard)) else {
+                continue;
+            };
             // Those of a model begin at zero.
-            let number = u64::from(counter) + 1;
-            tokens.heard(voter, Token::try_from(number).expect("it is above zero"));
+            let token = Token::try_from(u64::from(counter) + 1).expect("it is above zero");
+            let verdict = Verdict::Granted;
+            let (ticket, slots, fewer) = (None, None, None);
+            let mut vote = Vote { verdict, token: Some(token), ticket, slots, fewer };
+            grant.heard(voter, &mut vote);
         }
-        let (token, stored) = tokens.fix()?;
-        let token = u8::try_from(u64::from(token) - 1).expect("counters are low");
-        Some((token, stored.is_won(), self.places(client, stored.unheard(), rules)))
+        grant
     }
 
-    /// Whether a majority stores the token, by what was heard.
-    pub(crate) fn is_stored(&self, client: u8, rules: &Rules) -> bool {
-        let mut stored = Votes::new(self.quorum(client, rules));
-        for (voter, line) in self.lines(client, rules).enumerate() {
-            if matches!(line.heard, Answer::Granted { .. } | Answer::Stored) {
-                stored.record(voter, Verdict::Granted);
+    /// The token of a client that has won, and who is to store it before it has the lock.
+    pub(crate) fn fix_token(&self, client: u8, rules: &Rules) -> Option<(u8, Option<Vec<usize>>)> {
+        let number = |token| u8::try_from(u64::from(token) - 1).expect("counters are low");
+        match self.grant(client, |_| true, rules).next(now()) {
+            GrantNext::Store(token, to) => {
+                Some((number(token), Some(self.places(client, to, rules))))
             }
+            GrantNext::Done(Granted { token, .. }) => token.map(|token| (number(token), None)),
+            _ => None,
         }
-        stored.is_won()
+    }
+
+    /// Whether a majority stores the token in time, by what was heard.
+    pub(crate) fn is_stored(&self, client: u8, token: u8, rules: &Rules) -> bool {
+        let mut grant = self.grant(client, |heard| heard.counter() == Some(token), rules);
+        let mut next = grant.next(now());
+        if let GrantNext::Store(..) = next {
+            for (voter, line) in self.lines(client, rules).enumerate() {
+                if matches!(line.heard, Answer::Granted { .. } | Answer::Stored) {
+                    grant.heard_of_token(voter, Verdict::Granted);
+                }
+            }
+            next = grant.next(now());
+        }
+        matches!(next, GrantNext::Done(_))
     }
 
     /// How the round of renewal has ended by what was heard, if it has.

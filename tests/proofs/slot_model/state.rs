@@ -1,12 +1,30 @@
 //! Clients and voters, and what is on its way between them.
 
+use std::time::Duration;
+
 use crate::slot_model::{
     rules::{Broken, CLIENTS, Rules},
     voter::{Request, Voter},
 };
-use quorate::proto::{Cause, Quorum, SlotNext, SlotVotes, Slots, Verdict, Votes};
+use quorate::proto::{
+    Cause, Drift, FixedSlots, Grant, GrantNext, Granted, Moment, Quorum, Rules as Measures, Slots,
+    Terms, Verdict, Vote, Votes,
+};
 
 pub(crate) const VOTERS: usize = 3;
+
+/// Time stands still: who is waited for is a move of its own.
+const NOW: Moment = Moment::BEGINNING;
+
+fn measures() -> Measures {
+    let long = Duration::from_secs(1);
+    Measures {
+        terms: Terms::new(long, Drift { ppm: 0, fixed: Duration::ZERO }),
+        minimum_validity: Duration::ZERO,
+        voter_deadline: long,
+        longest_deadline: long,
+    }
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
@@ -207,7 +225,7 @@ impl State {
     }
 
     fn decide(&mut self, client: usize, rules: &Rules) {
-        let (mut slots, votes) = self.count(client, rules);
+        let (mut grant, votes) = self.count(client, rules);
         let agrees = self.clients[client].heard.contains(&Event::AskedOn);
         if !agrees && !votes.is_won() {
             if votes.is_hopeless() {
@@ -215,54 +233,50 @@ impl State {
             }
             return;
         }
-        match slots.advance() {
-            SlotNext::Fixed(fixed, _) => {
-                let held = fixed.list().to_vec();
-                let elsewhere = slots.elsewhere(&fixed);
+        match grant.next(NOW) {
+            GrantNext::Done(Granted { slots, .. }) => {
+                let FixedSlots { slots, elsewhere, .. } = slots.expect("it is of a semaphore");
+                let held = slots.list().to_vec();
                 let it = &mut self.clients[client];
                 (it.phase, it.heard) = (Phase::Holding(held.clone()), Vec::new());
                 for voter in elsewhere {
                     self.send(client, voter, Request::Renew(held.clone()));
                 }
             }
-            SlotNext::Ask { floors, voters } => {
+            GrantNext::AskForSlots { floors, voters } => {
                 self.note(client, Event::AskedOn);
                 for voter in voters {
                     self.send(client, voter, Request::Ask(floors.list().to_vec()));
                 }
             }
-            SlotNext::Wait => {}
-            SlotNext::Apart => {
-                self.give_up(client, rules);
-            }
+            GrantNext::Wait(_) => {}
+            GrantNext::Lost(..) => self.give_up(client, rules),
+            GrantNext::Store(..) => unreachable!("a semaphore has no tokens"),
         }
     }
 
     /// What `proto` makes of all that was heard.
-    fn count(&self, client: usize, rules: &Rules) -> (SlotVotes, Votes) {
+    fn count(&self, client: usize, rules: &Rules) -> (Grant, Votes) {
         let quorum = Quorum::of(VOTERS);
-        let mut slots = SlotVotes::new(quorum, rules.circle());
+        let mut grant = Grant::new(quorum, Some(rules.circle()), measures(), NOW, None);
         let mut votes = Votes::new(quorum);
         for event in &self.clients[client].heard {
-            match event {
+            let (voter, verdict, slots) = match event {
                 Event::Gave(voter, given) => {
-                    slots.heard(*voter, Slots::new(given.iter().copied()));
-                    votes.record(*voter, Verdict::Granted);
+                    (*voter, Verdict::Granted, Some(Slots::new(given.iter().copied())))
                 }
-                Event::Refused(voter) => {
-                    slots.missed(*voter, true);
-                    votes.record(*voter, Verdict::Absent);
-                }
-                Event::Silent(voter) => {
-                    slots.missed(*voter, false);
-                    votes.record(*voter, Verdict::Unknown(Cause::Unheard));
-                }
+                Event::Refused(voter) => (*voter, Verdict::Absent, None),
+                Event::Silent(voter) => (*voter, Verdict::Unknown(Cause::Unheard), None),
                 Event::AskedOn => {
-                    slots.advance();
+                    grant.next(NOW);
+                    continue;
                 }
-            }
+            };
+            let mut vote = Vote { verdict, token: None, ticket: None, slots, fewer: None };
+            grant.heard(voter, &mut vote);
+            votes.record(voter, vote.verdict);
         }
-        (slots, votes)
+        (grant, votes)
     }
 
     /// Everything that is on its way arrives and is heard, until nothing is.

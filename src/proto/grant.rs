@@ -1,0 +1,203 @@
+//! From a majority's votes to a hold: a majority is to store its token, and of a semaphore to give
+//! the same slots.
+
+use super::{
+    Circle, Loss, Moment, Quorum, Rules, SlotNext, SlotVotes, Slots, Token, Tokens, Verdict, Votes,
+    ticket::Ticket,
+};
+use crate::proto::Cause;
+
+/// What a voter said to a request for its vote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vote {
+    pub verdict: Verdict,
+    /// The number with which it granted.
+    pub token: Option<Token>,
+    /// That of the place in the queue, where there is one.
+    pub ticket: Option<Ticket>,
+    /// The slots that it gave.
+    pub slots: Option<Slots>,
+    /// Others use the semaphore with fewer permits: so many.
+    pub fewer: Option<u16>,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantNext {
+    /// Nothing before this moment, unless one of those answers that were asked last.
+    Wait(Moment),
+    /// Tell these voters the token, by a renewal of the hold.
+    Store(Token, Vec<usize>),
+    /// Ask these voters for slots of which none is before its floor.
+    AskForSlots {
+        floors: Slots,
+        voters: Vec<usize>,
+    },
+    Done(Granted),
+    /// With the votes that it was lost by, where those are not the ones that were granted.
+    Lost(Loss, Option<Votes>),
+}
+
+/// What a hold has beside its votes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granted {
+    pub token: Option<Token>,
+    /// Of a semaphore only.
+    pub slots: Option<FixedSlots>,
+}
+
+/// The slots of a hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FixedSlots {
+    pub slots: Slots,
+    /// Who gave them.
+    pub votes: Votes,
+    /// Who gave others.
+    pub elsewhere: Vec<usize>,
+}
+
+/// What came with the votes for one hold; and once a majority has granted, what is still to be done
+/// before anybody has the lock.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    rules: Rules,
+    started: Moment,
+    /// When whoever asked gives up.
+    limit: Option<Moment>,
+    tokens: Tokens,
+    slots: Option<SlotVotes>,
+    fewer: Option<u16>,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    /// A majority has granted, or is still to.
+    Granted,
+    /// The token is sent to those that are not known to store it.
+    Storing { token: Token, stored: Votes, asked: Moment, due: Moment },
+    /// Answers are due then where voters were asked again.
+    Placing { token: Option<Token>, due: Option<Moment> },
+}
+
+impl Grant {
+    /// `circle`: of a semaphore.
+    pub fn new(
+        quorum: Quorum,
+        circle: Option<Circle>,
+        rules: Rules,
+        started: Moment,
+        limit: Option<Moment>,
+    ) -> Self {
+        let slots = circle.map(|circle| SlotVotes::new(quorum, circle));
+        let (tokens, stage) = (Tokens::new(quorum), Stage::Granted);
+        Self { rules, started, limit, tokens, slots, fewer: None, stage }
+    }
+
+    /// What is asked for is one slot or several.
+    pub fn has_slots(&self) -> bool {
+        self.slots.is_some()
+    }
+
+    pub fn started(&self) -> Moment {
+        self.started
+    }
+
+    /// Others use the semaphore with so many permits.
+    pub fn fewer(&self) -> Option<u16> {
+        self.fewer
+    }
+
+    /// A voter's vote, as it counts. One for a slot that there is not counts for nothing.
+    pub fn heard(&mut self, voter: usize, vote: &mut Vote) {
+        let stranger = |slots: &SlotVotes| slots.stranger(vote.slots.as_ref()?);
+        if let Some(slot) = self.slots.as_ref().and_then(stranger) {
+            let why = format!("it gave slot {slot}, which the semaphore does not have");
+            vote.verdict = Verdict::Unknown(Cause::Rejected(why.into()));
+        }
+        let granted = vote.verdict == Verdict::Granted;
+        if let Some(token) = vote.token.filter(|_| granted) {
+            self.tokens.heard(voter, token);
+        }
+        let Some(slots) = &mut self.slots else { return };
+        match vote.slots.take().filter(|_| granted) {
+            Some(gave) => slots.heard(voter, gave),
+            None => slots.missed(voter, !matches!(vote.verdict, Verdict::Unknown(_))),
+        }
+        self.fewer = self.fewer.into_iter().chain(vote.fewer).min();
+    }
+
+    /// What a voter said that was told the token.
+    pub fn heard_of_token(&mut self, voter: usize, verdict: Verdict) {
+        if let Stage::Storing { stored, .. } = &mut self.stage {
+            stored.record(voter, verdict);
+        }
+    }
+
+    /// Only to be asked when a majority has granted.
+    pub fn next(&mut self, now: Moment) -> GrantNext {
+        let due = now + self.rules.voter_deadline;
+        let due = self.limit.filter(|limit| *limit > now).map_or(due, |limit| limit.min(due));
+        if let Stage::Granted = self.stage {
+            let fixed = self.tokens.fix();
+            let is_stored =
+                |stored: &Votes| stored.is_won() || crate::mutant!("token_is_not_stored");
+            match fixed {
+                Some((token, stored)) if !is_stored(&stored) => {
+                    let voters = stored.unheard();
+                    self.stage = Stage::Storing { token, stored, asked: now, due };
+                    return GrantNext::Store(token, voters);
+                }
+                fixed => {
+                    let token = fixed.map(|(token, _)| token);
+                    self.stage = Stage::Placing { token, due: None };
+                }
+            }
+        }
+        let in_time = self.rules.is_in_time(self.started, now);
+        if let Stage::Storing { token, stored, asked, due } = &mut self.stage {
+            if now >= *due {
+                stored.close(due.since(*asked));
+            }
+            if !stored.is_won() && !stored.is_hopeless() {
+                return GrantNext::Wait(*due);
+            }
+            if !stored.is_won() || !in_time {
+                let is_contended = in_time && !stored.lacks_quorum();
+                let loss = if is_contended { Loss::Split } else { Loss::NoQuorum };
+                return GrantNext::Lost(loss, Some(stored.clone()));
+            }
+            self.stage = Stage::Placing { token: Some(*token), due: None };
+        }
+        self.place(now, in_time, due)
+    }
+
+    /// `by`: when those are to answer that are asked first.
+    fn place(&mut self, now: Moment, in_time: bool, by: Moment) -> GrantNext {
+        let Stage::Placing { token, due } = &mut self.stage else {
+            unreachable!("the token is stored")
+        };
+        let Some(slots) = &mut self.slots else {
+            return GrantNext::Done(Granted { token: *token, slots: None });
+        };
+        if due.is_some() && !in_time {
+            return GrantNext::Lost(Loss::NoQuorum, None);
+        }
+        match slots.advance() {
+            SlotNext::Fixed(fixed, votes) => {
+                let elsewhere = slots.elsewhere(&fixed);
+                let slots = Some(FixedSlots { slots: fixed, votes, elsewhere });
+                GrantNext::Done(Granted { token: *token, slots })
+            }
+            SlotNext::Ask { floors, voters } => {
+                due.get_or_insert(by);
+                GrantNext::AskForSlots { floors, voters }
+            }
+            SlotNext::Wait => match *due.get_or_insert(by) {
+                due if now < due => GrantNext::Wait(due),
+                _ => GrantNext::Lost(slots.loss(), None),
+            },
+            SlotNext::Apart => GrantNext::Lost(Loss::Split, None),
+        }
+    }
+}
