@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) only_looks: bool,
     /// What the user has called the client.
     pub(crate) client_name: Option<String>,
+    /// Some of the voters are parts of a cluster.
+    pub(crate) in_cluster: bool,
 }
 
 /// What a grant needs in order to count.
@@ -81,6 +83,7 @@ impl Default for Settings {
             roster: None,
             only_looks: false,
             client_name: None,
+            in_cluster: false,
         }
     }
 }
@@ -159,11 +162,11 @@ impl Settings {
         self.waiter_deadline.unwrap_or(usual).min(lease)
     }
 
-    /// The same where nobody is owed a turn in order. It is shorter: a waiter that has died keeps a
-    /// free lock from all others for so long.
-    pub(crate) fn waiting_unordered(&self, lease: Duration) -> Duration {
-        let usual = Duration::from_millis(1_500).max(self.voter_deadline.saturating_mul(4));
-        self.waiting(lease).min(usual)
+    /// The same where nobody is owed a turn in order, and where voters cannot see that a waiter has
+    /// died, or do not call it: shorter, as for so long it may keep a free lock from all others.
+    pub(crate) fn waiting_briefly(&self, lease: Duration) -> Duration {
+        let brief = Duration::from_millis(1_500).max(self.voter_deadline.saturating_mul(4));
+        self.waiting(lease).min(brief)
     }
 
     /// How long a voter may have to answer, where it was seen to need longer than others.

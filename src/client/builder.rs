@@ -171,8 +171,8 @@ impl Builder {
     /// How long a voter keeps the place of a waiter that does not ask again, in the queue of a
     /// lock. A waiter that dies blocks those behind it for this time. Default: 5 s, or four times
     /// the voter deadline if that is longer. At least four times the voter deadline, and never more
-    /// than the lease that the waiter asks for. For a [`Mutex`](crate::Mutex) at most 1.5 s, or
-    /// four times the voter deadline. Waiters ask again after a third of it.
+    /// than the lease that the waiter asks for. For a [`Mutex`](crate::Mutex) in a cluster at
+    /// most 1.5 s, or four times the voter deadline. Waiters ask again after a third of it.
     pub fn waiter_deadline(mut self, deadline: Duration) -> Self {
         self.settings.waiter_deadline = Some(deadline);
         self

@@ -43,7 +43,9 @@ pub(super) async fn connect(
     let wakeups = Arc::<Wakeups>::default();
     let labels: Vec<_> = origins.iter().map(Origin::label).collect();
     metric::describe();
-    let spread = origins.iter().map(|origin| matches!(origin, Origin::Cluster(_))).collect();
+    let spread: Vec<bool> =
+        origins.iter().map(|origin| matches!(origin, Origin::Cluster(_))).collect();
+    let settings = Settings { in_cluster: spread.contains(&true), ..settings };
     let shares_a_cluster = clusters.iter().collect::<BTreeSet<_>>().len() < clusters.len();
     let cast = Cast { labels, clusters, spread, quorum };
     let standings = Standings::new(cast, clock.clone(), settings.suspicion());

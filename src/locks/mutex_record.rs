@@ -57,8 +57,9 @@ impl MutexTerms {
     pub(crate) fn new(settings: &Settings, rules: Rules, kind: ExclusiveKind) -> Self {
         let lease = rules.terms.lease;
         let waiting = match kind {
-            ExclusiveKind::Mutex => settings.waiting_unordered(lease),
-            ExclusiveKind::FairMutex | ExclusiveKind::Election => settings.waiting(lease),
+            // There a client may listen at another server than the one that calls.
+            ExclusiveKind::Mutex if settings.in_cluster => settings.waiting_briefly(lease),
+            _ => settings.waiting(lease),
         };
         Self {
             rules,
