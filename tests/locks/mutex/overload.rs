@@ -154,6 +154,48 @@ async fn without_batches_each_request_leaves_by_itself_at_once() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn callers_that_go_away_before_their_turn_send_nothing() {
+    let (voters, client) = client().await;
+    let _silent: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropReplies)).collect();
+    let tasks = take(&client, 0..10_000);
+    sleep(ms(50)).await;
+    drop(tasks);
+    sleep(secs(60)).await;
+    for voter in &voters {
+        let asked = voter.runs("mutex/acquire");
+        assert!(asked <= u64::from(AT_ONCE), "{asked} were asked for");
+    }
+}
+
+// While ten thousand want locks of their own, each answer takes 20 ms, one voter is silent, and a
+// thousand holds are to be renewed every second.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_get_their_locks_beside_a_thousand_holds_and_a_silent_voter_delays_nobody() {
+    let mut took = Vec::new();
+    for is_silent in [false, true] {
+        let (voters, client) = client().await;
+        let mut holding = JoinSet::new();
+        for number in 0..1_000 {
+            let mutex = client.mutex(format!("held {number}")).lease(secs(3));
+            holding.spawn(async move { mutex.lock().await.expect("it is free") });
+        }
+        let held = holding.join_all().await;
+        let far = Fault::Delay { there: ms(10), back: ms(10) };
+        let mut faults: Vec<_> = voters.iter().map(|voter| voter.fault(far)).collect();
+        if is_silent {
+            faults.push(voters[2].fault(Fault::DropReplies));
+        }
+        let watch = Stopwatch::start();
+        take(&client, 0..10_000).join_all().await;
+        took.push(watch.time());
+        sleep(secs(3)).await;
+        assert_eq!(held.iter().filter(|guard| !guard.is_held()).count(), 0, "lost");
+    }
+    let [without, with] = took[..] else { panic!("two runs") };
+    assert!(with <= without + without / 10, "{with:?} with a silent voter, {without:?} without");
+}
+
 /// The first in line has an answer, and the others are told of it at once.
 #[tokio::test(start_paused = true)]
 async fn whoever_finds_a_line_for_its_lock_hears_what_is_known_there_without_a_turn() {
