@@ -5,7 +5,7 @@ use super::{
     data::{Database, Keyspace, Record},
     lua,
 };
-use crate::{scripts::Arg, voter::Call};
+use crate::voter::Call;
 
 /// A request for which a script ran, as
 /// [`EmbeddedVoter::observe`](super::EmbeddedVoter::observe) tells it.
@@ -38,9 +38,9 @@ impl Ran<'_> {
     /// What `ARGV` had of it, by the names in the script's header.
     pub fn args(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Call { script, shared, .. } = self.call;
-        let names = script.shared.iter().filter(|arg| **arg != Arg::Publish).chain(script.args);
+        let names = script.shared.iter().filter(|name| **name != "publish").chain(script.args);
         let args = shared.iter().map(|arg| &**arg).chain(self.call.args());
-        names.zip(args).map(|(name, arg)| (name.name(), arg))
+        names.copied().zip(args)
     }
 
     /// The argument with this name; `None` where the script takes no such one.

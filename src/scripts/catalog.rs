@@ -5,34 +5,11 @@
 //! as the script is wide to the flat reply: `code, ms, id` and what else it has to say. Behind all
 //! keys may stand the mark of the voter's data: then the last entry says what they are called.
 
-use super::{
-    election,
-    script::{Arg, Script},
-    semaphore,
-};
-
-const HOLD: Arg = Arg::Text("hold");
-const ANEW: Arg = Arg::Text("anew");
-const COUNT: Arg = Arg::Text("count");
-const FLOOR: Arg = Arg::Text("floor");
-const TOKEN: Arg = Arg::Text("token");
-const TICKET: Arg = Arg::Text("ticket");
-const PLACE: Arg = Arg::Text("place");
-const MODE: Arg = Arg::Text("mode");
-const LEASE_MS: Arg = Arg::Text("lease_ms");
-const KEEP_MS: Arg = Arg::Text("keep_ms");
-const WAIT_MS: Arg = Arg::Text("wait_ms");
-const MARKER_MS: Arg = Arg::Text("marker_ms");
-const ALOUD: Arg = Arg::Text("aloud");
-const CALLS: Arg = Arg::Channel("calls");
-const CHANNEL: Arg = Arg::Channel("channel");
+use super::{Script, election, semaphore};
 
 /// The scripts of every lock that one holds at a time.
 pub(crate) mod mutex {
-    use super::{
-        ALOUD, ANEW, Arg, CALLS, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, PLACE,
-        Script, TICKET, TOKEN, WAIT_MS,
-    };
+    use super::Script;
 
     pub(crate) static ACQUIRE: Script = Script {
         name: "mutex/acquire",
@@ -44,8 +21,8 @@ pub(crate) mod mutex {
             ]
         ),
         keys: &["lock", "queue", "alive", "fence"],
-        shared: &[CALLS, LEASE_MS, KEEP_MS, WAIT_MS],
-        args: &[HOLD, FLOOR, TICKET],
+        shared: &["calls", "lease_ms", "keep_ms", "wait_ms"],
+        args: &["hold", "floor", "ticket"],
         width: 5,
         votes: true,
     };
@@ -57,8 +34,8 @@ pub(crate) mod mutex {
             ["expire", "time", "fence", "holder", "vote", "renew", "each"]
         ),
         keys: &["lock", "revoked", "fence"],
-        shared: &[LEASE_MS, KEEP_MS],
-        args: &[HOLD, COUNT, TOKEN, Arg::Text("known"), ANEW],
+        shared: &["lease_ms", "keep_ms"],
+        args: &["hold", "count", "token", "known", "anew"],
         width: 3,
         votes: true,
     };
@@ -73,8 +50,8 @@ pub(crate) mod mutex {
             ]
         ),
         keys: &["lock", "queue", "alive"],
-        shared: &[CALLS, ALOUD, Arg::Publish],
-        args: &[HOLD, COUNT, PLACE, CHANNEL],
+        shared: &["calls", "aloud", "publish"],
+        args: &["hold", "count", "place", "channel"],
         width: 3,
         votes: false,
     };
@@ -84,7 +61,7 @@ pub(crate) mod mutex {
         source: source!("mutex/shorten", ["time", "holder", "queue", "shorten_place", "each"]),
         keys: &["lock", "alive"],
         shared: &[],
-        args: &[HOLD, LEASE_MS],
+        args: &["hold", "lease_ms"],
         width: 3,
         votes: false,
     };
@@ -96,8 +73,8 @@ pub(crate) mod mutex {
             ["expire", "time", "holder", "queue", "call", "publish", "tell", "each"]
         ),
         keys: &["lock", "revoked", "queue", "alive"],
-        shared: &[CALLS, ALOUD, Arg::Publish],
-        args: &[HOLD, MARKER_MS, CHANNEL],
+        shared: &["calls", "aloud", "publish"],
+        args: &["hold", "marker_ms", "channel"],
         width: 3,
         votes: false,
     };
@@ -125,10 +102,7 @@ pub(crate) mod mutex {
 
 /// The scripts of the read/write lock.
 pub(crate) mod rw {
-    use super::{
-        ANEW, Arg, CALLS, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, MODE, PLACE, Script,
-        TICKET, TOKEN, WAIT_MS,
-    };
+    use super::Script;
 
     pub(crate) static ACQUIRE: Script = Script {
         name: "rw/acquire",
@@ -149,8 +123,8 @@ pub(crate) mod rw {
             ]
         ),
         keys: &["writer", "readers", "queue", "alive", "writers", "fence"],
-        shared: &[CALLS, MODE, Arg::Text("turn"), LEASE_MS, KEEP_MS, WAIT_MS],
-        args: &[HOLD, FLOOR, TICKET],
+        shared: &["calls", "mode", "turn", "lease_ms", "keep_ms", "wait_ms"],
+        args: &["hold", "floor", "ticket"],
         width: 5,
         votes: true,
     };
@@ -162,8 +136,8 @@ pub(crate) mod rw {
             ["expire", "time", "fence", "holder", "vote", "renew", "rw", "each"]
         ),
         keys: &["writer", "readers", "revoked", "fence"],
-        shared: &[MODE, LEASE_MS, KEEP_MS],
-        args: &[HOLD, COUNT, TOKEN, ANEW],
+        shared: &["mode", "lease_ms", "keep_ms"],
+        args: &["hold", "count", "token", "anew"],
         width: 3,
         votes: true,
     };
@@ -175,8 +149,8 @@ pub(crate) mod rw {
             ["time", "holder", "recount", "queue", "call", "rw", "call_next", "each"]
         ),
         keys: &["writer", "readers", "queue", "alive", "writers"],
-        shared: &[CALLS],
-        args: &[HOLD, COUNT, PLACE],
+        shared: &["calls"],
+        args: &["hold", "count", "place"],
         width: 3,
         votes: false,
     };
@@ -187,7 +161,7 @@ pub(crate) mod rw {
         source: source!("rw/shorten", ["time", "queue", "shorten_place", "each"]),
         keys: &["readers", "alive"],
         shared: &[],
-        args: &[HOLD, LEASE_MS],
+        args: &["hold", "lease_ms"],
         width: 3,
         votes: false,
     };
@@ -199,8 +173,8 @@ pub(crate) mod rw {
             ["expire", "time", "holder", "queue", "call", "rw", "call_next", "each"]
         ),
         keys: &["writer", "readers", "revoked", "queue", "alive", "writers"],
-        shared: &[CALLS],
-        args: &[HOLD, MARKER_MS],
+        shared: &["calls"],
+        args: &["hold", "marker_ms"],
         width: 3,
         votes: false,
     };
@@ -229,9 +203,7 @@ pub(crate) mod rw {
 /// Where programs in Java lock by the same records: what is asked about theirs, and the
 /// read/write lock in their format.
 pub(crate) mod redisson {
-    use super::{
-        ANEW, Arg, CHANNEL, COUNT, FLOOR, HOLD, KEEP_MS, LEASE_MS, MARKER_MS, Script, TOKEN,
-    };
+    use super::Script;
 
     pub(crate) static QUEUE: Script = Script {
         name: "redisson/queue",
@@ -250,8 +222,8 @@ pub(crate) mod redisson {
             ["expire", "time", "fence", "rw_java", "rw_java_give", "each"]
         ),
         keys: &["lock", "stem", "fence"],
-        shared: &[LEASE_MS, KEEP_MS],
-        args: &[HOLD, FLOOR],
+        shared: &["lease_ms", "keep_ms"],
+        args: &["hold", "floor"],
         width: 4,
         votes: true,
     };
@@ -263,8 +235,8 @@ pub(crate) mod redisson {
             ["expire", "time", "fence", "rw_java", "rw_java_give", "renew", "each"]
         ),
         keys: &["lock", "stem", "revoked", "fence"],
-        shared: &[LEASE_MS, KEEP_MS],
-        args: &[HOLD, COUNT, TOKEN, ANEW],
+        shared: &["lease_ms", "keep_ms"],
+        args: &["hold", "count", "token", "anew"],
         width: 3,
         votes: true,
     };
@@ -276,8 +248,8 @@ pub(crate) mod redisson {
             ["recount", "rw_java", "publish", "rw_java_end", "each"]
         ),
         keys: &["lock", "stem"],
-        shared: &[Arg::Publish],
-        args: &[HOLD, COUNT, CHANNEL],
+        shared: &["publish"],
+        args: &["hold", "count", "channel"],
         width: 3,
         votes: false,
     };
@@ -289,8 +261,8 @@ pub(crate) mod redisson {
             ["expire", "rw_java", "publish", "rw_java_end", "each"]
         ),
         keys: &["lock", "stem", "revoked"],
-        shared: &[Arg::Publish],
-        args: &[HOLD, MARKER_MS, CHANNEL],
+        shared: &["publish"],
+        args: &["hold", "marker_ms", "channel"],
         width: 3,
         votes: false,
     };
@@ -318,14 +290,14 @@ pub(crate) mod redisson {
 
 /// What is asked of a voter, and not of a lock.
 pub(crate) mod voter {
-    use super::{Arg, KEEP_MS, Script};
+    use super::Script;
 
     pub(crate) static LOOK: Script = Script {
         name: "voter/look",
         source: source!("voter/look", ["time", "each"]),
         keys: &["mark"],
-        shared: &[KEEP_MS],
-        args: &[Arg::Text("birth"), Arg::Text("life"), Arg::Text("durable"), Arg::Text("lost")],
+        shared: &["keep_ms"],
+        args: &["birth", "life", "durable", "lost"],
         width: 5,
         votes: false,
     };
@@ -334,8 +306,8 @@ pub(crate) mod voter {
         name: "voter/roster",
         source: source!("voter/roster", ["time", "each"]),
         keys: &["roster"],
-        shared: &[KEEP_MS],
-        args: &[Arg::Text("mine"), Arg::Text("counts_ms"), Arg::Text("who"), Arg::Text("heard")],
+        shared: &["keep_ms"],
+        args: &["mine", "counts_ms", "who", "heard"],
         width: 4,
         votes: false,
     };

@@ -1,12 +1,6 @@
 //! What an election does besides the scripts of a mutex, by which it ends and is inspected.
 
-use super::script::{Arg, Script};
-
-const HOLD: Arg = Arg::Text("hold");
-const VALUE: Arg = Arg::Text("value");
-const NEWS: Arg = Arg::Channel("news");
-const LEASE_MS: Arg = Arg::Text("lease_ms");
-const KEEP_MS: Arg = Arg::Text("keep_ms");
+use super::Script;
 
 pub(crate) static ACQUIRE: Script = Script {
     name: "election/acquire",
@@ -18,8 +12,8 @@ pub(crate) static ACQUIRE: Script = Script {
         ]
     ),
     keys: &["lock", "queue", "alive", "fence"],
-    shared: &[Arg::Channel("calls"), LEASE_MS, KEEP_MS, Arg::Text("wait_ms"), Arg::Publish],
-    args: &[HOLD, Arg::Text("floor"), Arg::Text("ticket"), VALUE, NEWS],
+    shared: &["calls", "lease_ms", "keep_ms", "wait_ms", "publish"],
+    args: &["hold", "floor", "ticket", "value", "news"],
     width: 5,
     votes: true,
 };
@@ -31,8 +25,8 @@ pub(crate) static RENEW: Script = Script {
         ["expire", "time", "fence", "holder", "vote", "renew", "publish", "each"]
     ),
     keys: &["lock", "revoked", "fence"],
-    shared: &[LEASE_MS, KEEP_MS, Arg::Publish],
-    args: &[HOLD, Arg::Text("token"), VALUE, NEWS, Arg::Text("anew")],
+    shared: &["lease_ms", "keep_ms", "publish"],
+    args: &["hold", "token", "value", "news", "anew"],
     width: 3,
     votes: true,
 };

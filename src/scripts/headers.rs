@@ -1,6 +1,6 @@
 //! Headers rot: this holds each against its code and against the catalog.
 
-use super::{ALL, Arg, Script};
+use super::{ALL, Script};
 use crate::settings::Settings;
 
 /// The names behind `label` in the script's header.
@@ -11,18 +11,12 @@ fn named(script: &Script, label: &str) -> Vec<&'static str> {
     if names == "none" { Vec::new() } else { names.split(", ").collect() }
 }
 
-fn names(args: &[Arg]) -> Vec<&'static str> {
-    args.iter().map(|arg| arg.name()).collect()
-}
-
 #[test]
 fn the_header_names_the_keys_and_arguments_of_the_catalog() {
     for script in ALL {
         assert_eq!(named(script, "KEYS, for each request"), script.keys, "{}", script.name);
-        let shared = names(script.shared);
-        assert_eq!(named(script, "ARGV, for all requests"), shared, "{}", script.name);
-        let own = names(script.args);
-        assert_eq!(named(script, "ARGV, for each request"), own, "{}", script.name);
+        assert_eq!(named(script, "ARGV, for all requests"), script.shared, "{}", script.name);
+        assert_eq!(named(script, "ARGV, for each request"), script.args, "{}", script.name);
     }
 }
 
@@ -51,10 +45,10 @@ fn reads(script: &Script, names: &[&str], list: &str, from: &str) -> bool {
 fn the_code_takes_what_the_header_names() {
     for script in ALL {
         let function = script.name.rsplit('/').next().unwrap();
-        let (shared, own) = (names(script.shared), names(script.args));
+        let Script { shared, args: own, .. } = script;
         assert!(reads(script, script.keys, "KEYS", "key"), "{}: its keys", script.name);
-        assert!(reads(script, &shared, "ARGV", ""), "{}: {shared:?}", script.name);
-        assert!(reads(script, &own, "args", "arg"), "{}: {own:?}", script.name);
+        assert!(reads(script, shared, "ARGV", ""), "{}: {shared:?}", script.name);
+        assert!(reads(script, own, "args", "arg"), "{}: {own:?}", script.name);
         let counts = [script.keys.len(), shared.len(), own.len(), script.width];
         let counts = counts.map(|count| count.to_string()).join(", ");
         let last = format!("return each({counts}, {function})");

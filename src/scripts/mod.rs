@@ -13,4 +13,4 @@ mod headers;
 
 pub(crate) use catalog::{ALL, mutex, redisson, rw, voter};
 pub(crate) use replies::{Answer, Holding, ListEntry, LockSeen, Mark, Value};
-pub(crate) use script::{Arg, Script};
+pub(crate) use script::Script;

@@ -28,10 +28,10 @@ pub(crate) struct Script {
     pub(crate) source: &'static str,
     /// What one request puts into KEYS.
     pub(crate) keys: &'static [&'static str],
-    /// What stands at the beginning of ARGV, once for all requests.
-    pub(crate) shared: &'static [Arg],
+    /// What stands at the beginning of ARGV, once for all requests; by the names in its header.
+    pub(crate) shared: &'static [&'static str],
     /// What one request puts into ARGV.
-    pub(crate) args: &'static [Arg],
+    pub(crate) args: &'static [&'static str],
     /// How many entries of the reply a request has.
     pub(crate) width: usize,
     /// Whether its answers are votes. Then it is told where the mark of the voter's data is, behind
@@ -39,31 +39,17 @@ pub(crate) struct Script {
     pub(crate) votes: bool,
 }
 
-/// An argument of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arg {
-    Text(&'static str),
-    /// A channel, or what the names of channels begin with. In a cluster it has another name.
-    Channel(&'static str),
-    /// The command that publishes on a channel of a lock. Which one that is the node knows.
-    Publish,
-}
-
-impl Arg {
-    /// Its name in the script's header.
-    #[cfg(any(test, feature = "embedded"))]
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Text(name) | Self::Channel(name) => name,
-            Self::Publish => "publish",
-        }
-    }
-}
-
 impl Script {
-    /// Whether it is told the command that publishes: behind the other shared arguments.
+    /// Whether it is told the command that publishes: behind the other shared arguments. Which one
+    /// that is the node knows.
     pub(crate) fn publishes(&self) -> bool {
-        self.shared.last() == Some(&Arg::Publish)
+        self.shared.last() == Some(&"publish")
+    }
+
+    /// Whether an argument is a channel, or what the names of channels begin with. In a cluster it
+    /// has another name.
+    pub(crate) fn is_channel(arg: &str) -> bool {
+        matches!(arg, "calls" | "channel" | "news")
     }
 }
 

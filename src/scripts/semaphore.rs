@@ -1,11 +1,6 @@
 //! The scripts of the semaphore.
 
-use super::script::{Arg, Script};
-
-const CALLS: Arg = Arg::Channel("calls");
-const LEASE_MS: Arg = Arg::Text("lease_ms");
-const HOLD: Arg = Arg::Text("hold");
-const ASKED: Arg = Arg::Text("asked");
+use super::Script;
 
 pub(crate) static ACQUIRE: Script = Script {
     name: "semaphore/acquire",
@@ -14,15 +9,8 @@ pub(crate) static ACQUIRE: Script = Script {
         ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
     ),
     keys: &["slots", "ends", "queue", "served", "alive", "permits"],
-    shared: &[CALLS, LEASE_MS, Arg::Text("wait_ms")],
-    args: &[
-        HOLD,
-        ASKED,
-        Arg::Text("wanted"),
-        Arg::Text("start"),
-        Arg::Text("floors"),
-        Arg::Text("ticket"),
-    ],
+    shared: &["calls", "lease_ms", "wait_ms"],
+    args: &["hold", "asked", "wanted", "start", "floors", "ticket"],
     width: 5,
     votes: true,
 };
@@ -34,8 +22,8 @@ pub(crate) static RENEW: Script = Script {
         ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
     ),
     keys: &["slots", "ends", "revoked", "queue", "served", "alive", "permits"],
-    shared: &[CALLS, LEASE_MS],
-    args: &[HOLD, ASKED, Arg::Text("given"), Arg::Text("anew")],
+    shared: &["calls", "lease_ms"],
+    args: &["hold", "asked", "given", "anew"],
     width: 3,
     votes: true,
 };
@@ -47,8 +35,8 @@ pub(crate) static RELEASE: Script = Script {
         ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
     ),
     keys: &["slots", "ends", "queue", "served", "alive"],
-    shared: &[CALLS],
-    args: &[HOLD, Arg::Text("count"), Arg::Text("place")],
+    shared: &["calls"],
+    args: &["hold", "count", "place"],
     width: 3,
     votes: false,
 };
@@ -58,7 +46,7 @@ pub(crate) static SHORTEN: Script = Script {
     source: source!("semaphore/shorten", ["time", "slots", "each"]),
     keys: &["slots", "ends"],
     shared: &[],
-    args: &[HOLD, LEASE_MS, Arg::Text("wanted")],
+    args: &["hold", "lease_ms", "wanted"],
     width: 3,
     votes: false,
 };
@@ -70,8 +58,8 @@ pub(crate) static FORCE_RELEASE: Script = Script {
         ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
     ),
     keys: &["slots", "ends", "revoked", "queue", "served", "alive"],
-    shared: &[CALLS],
-    args: &[HOLD, Arg::Text("marker_ms")],
+    shared: &["calls"],
+    args: &["hold", "marker_ms"],
     width: 3,
     votes: false,
 };
@@ -91,7 +79,7 @@ pub(crate) static INSPECT: Script = Script {
     source: source!("semaphore/inspect", ["time", "queue", "list", "slots", "each"]),
     keys: &["slots", "ends", "queue", "alive", "permits"],
     shared: &[],
-    args: &[Arg::Text("from")],
+    args: &["from"],
     width: 5,
     votes: false,
 };

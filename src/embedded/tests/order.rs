@@ -64,7 +64,7 @@ static LOG: Script = Script {
         return { length, 0, '' }",
     keys: &["log"],
     shared: &[],
-    args: &[Arg::Text("entry")],
+    args: &["entry"],
     width: 3,
     votes: false,
 };

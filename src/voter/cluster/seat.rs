@@ -9,7 +9,7 @@
 use std::sync::{Arc, LazyLock};
 
 use crate::{
-    scripts::Arg,
+    scripts::Script,
     voter::{Call, Request},
 };
 
@@ -113,9 +113,9 @@ impl Seat {
         if self.voters == 1 {
             return call.clone();
         }
-        let arg = |(text, arg): (&str, &Arg)| match arg {
-            Arg::Channel(_) if !text.is_empty() => self.name(text),
-            _ => text.into(),
+        let arg = |(text, name): (&str, &&str)| {
+            let is_renamed = Script::is_channel(name) && !text.is_empty();
+            if is_renamed { self.name(text) } else { text.into() }
         };
         let request = |request: &Arc<Request>| {
             let keys: Vec<_> = request.keys().map(|key| self.name(key)).collect();

@@ -22,7 +22,7 @@ use std::{
 use super::{Address, Looks, Security, SingleNode};
 use crate::{
     proto::Cause,
-    scripts::{Answer, Arg, Script, Value},
+    scripts::{Answer, Script, Value},
     voter::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
 };
 use quorate_support::{RedisServer, eventually_async};
@@ -44,7 +44,7 @@ static WRITE: Script = Script {
     source: "return { redis.call('RPUSH', KEYS[1], ARGV[1]), 0, '' }",
     keys: &["list"],
     shared: &[],
-    args: &[Arg::Text("entry")],
+    args: &["entry"],
     width: 3,
     votes: false,
 };
