@@ -5,98 +5,110 @@
 //! as the script is wide to the flat reply: `code, ms, id` and what else it has to say. Behind all
 //! keys may stand the mark of the voter's data: then the last entry says what they are called.
 
-use super::{Script, election, semaphore};
+use super::Script;
 
 /// The scripts of every lock that one holds at a time.
 pub(crate) mod mutex {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = Script {
-        name: "mutex/acquire",
-        source: source!(
-            "mutex/acquire",
-            ["expire", "time", "each"],
-            rest "ask, number_after": [
-                "fence", "holder", "vote", "queue", "call", "enter", "take", "bid", "ask"
-            ]
-        ),
         keys: &["lock", "queue", "alive", "fence"],
         shared: &["calls", "lease_ms", "keep_ms", "wait_ms"],
         args: &["hold", "floor", "ticket"],
         width: 5,
         votes: true,
+        ..script!(
+            "mutex/acquire",
+            ["expire", "time", "each"],
+            rest "ask, number_after": [
+                "fence", "holder", "vote", "queue", "call", "enter", "take", "bid", "ask"
+            ]
+        )
     };
 
     pub(crate) static RENEW: Script = Script {
-        name: "mutex/renew",
-        source: source!(
-            "mutex/renew",
-            ["expire", "time", "fence", "holder", "vote", "renew", "each"]
-        ),
         keys: &["lock", "revoked", "fence"],
         shared: &["lease_ms", "keep_ms"],
         args: &["hold", "count", "token", "known", "anew"],
-        width: 3,
         votes: true,
+        ..script!("mutex/renew", ["expire", "time", "fence", "holder", "vote", "renew", "each"])
     };
 
     pub(crate) static RELEASE: Script = Script {
-        name: "mutex/release",
-        source: source!(
+        keys: &["lock", "queue", "alive"],
+        shared: &["calls", "aloud", "publish"],
+        args: &["hold", "count", "place", "channel"],
+        ..script!(
             "mutex/release",
             ["publish", "each"],
             rest "release_any": [
                 "time", "holder", "recount", "queue", "call", "tell", "release_any"
             ]
-        ),
-        keys: &["lock", "queue", "alive"],
-        shared: &["calls", "aloud", "publish"],
-        args: &["hold", "count", "place", "channel"],
-        width: 3,
-        votes: false,
+        )
     };
 
     pub(crate) static SHORTEN: Script = Script {
-        name: "mutex/shorten",
-        source: source!("mutex/shorten", ["time", "holder", "queue", "shorten_place", "each"]),
         keys: &["lock", "alive"],
-        shared: &[],
         args: &["hold", "lease_ms"],
-        width: 3,
-        votes: false,
+        ..script!("mutex/shorten", ["time", "holder", "queue", "shorten_place", "each"])
     };
 
     pub(crate) static FORCE_RELEASE: Script = Script {
-        name: "mutex/force_release",
-        source: source!(
-            "mutex/force_release",
-            ["expire", "time", "holder", "queue", "call", "publish", "tell", "each"]
-        ),
         keys: &["lock", "revoked", "queue", "alive"],
         shared: &["calls", "aloud", "publish"],
         args: &["hold", "marker_ms", "channel"],
-        width: 3,
-        votes: false,
+        ..script!(
+            "mutex/force_release",
+            ["expire", "time", "holder", "queue", "call", "publish", "tell", "each"]
+        )
     };
 
     pub(crate) static CLEAR: Script = Script {
-        name: "mutex/clear",
-        source: source!("mutex/clear", ["clear", "each"]),
         keys: &["lock", "revoked", "fence", "queue", "alive"],
-        shared: &[],
-        args: &[],
-        width: 3,
-        votes: false,
+        ..script!("mutex/clear", ["clear", "each"])
     };
 
     pub(crate) static INSPECT: Script = Script {
-        name: "mutex/inspect",
-        source: source!("mutex/inspect", ["time", "holder", "queue", "list", "each"]),
         keys: &["lock", "queue", "alive", "fence"],
-        shared: &[],
-        args: &[],
         width: 5,
-        votes: false,
+        ..script!("mutex/inspect", ["time", "holder", "queue", "list", "each"])
+    };
+}
+
+/// What an election does besides the scripts of a mutex, by which it ends and is inspected.
+pub(crate) mod election {
+    use super::Script;
+
+    pub(crate) static ACQUIRE: Script = Script {
+        keys: &["lock", "queue", "alive", "fence"],
+        shared: &["calls", "lease_ms", "keep_ms", "wait_ms", "publish"],
+        args: &["hold", "floor", "ticket", "value", "news"],
+        width: 5,
+        votes: true,
+        ..script!(
+            "election/acquire",
+            [
+                "expire", "time", "fence", "holder", "vote", "queue", "call", "enter", "take",
+                "bid", "ask", "publish", "each"
+            ]
+        )
+    };
+
+    pub(crate) static RENEW: Script = Script {
+        keys: &["lock", "revoked", "fence"],
+        shared: &["lease_ms", "keep_ms", "publish"],
+        args: &["hold", "token", "value", "news", "anew"],
+        votes: true,
+        ..script!(
+            "election/renew",
+            ["expire", "time", "fence", "holder", "vote", "renew", "publish", "each"]
+        )
+    };
+
+    pub(crate) static LOOK: Script = Script {
+        keys: &["lock", "fence"],
+        width: 5,
+        ..script!("election/look", ["time", "holder", "list", "each"])
     };
 }
 
@@ -105,8 +117,12 @@ pub(crate) mod rw {
     use super::Script;
 
     pub(crate) static ACQUIRE: Script = Script {
-        name: "rw/acquire",
-        source: source!(
+        keys: &["writer", "readers", "queue", "alive", "writers", "fence"],
+        shared: &["calls", "mode", "turn", "lease_ms", "keep_ms", "wait_ms"],
+        args: &["hold", "floor", "ticket"],
+        width: 5,
+        votes: true,
+        ..script!(
             "rw/acquire",
             [
                 "expire",
@@ -121,82 +137,119 @@ pub(crate) mod rw {
                 "call_next",
                 "each"
             ]
-        ),
-        keys: &["writer", "readers", "queue", "alive", "writers", "fence"],
-        shared: &["calls", "mode", "turn", "lease_ms", "keep_ms", "wait_ms"],
-        args: &["hold", "floor", "ticket"],
-        width: 5,
-        votes: true,
+        )
     };
 
     pub(crate) static RENEW: Script = Script {
-        name: "rw/renew",
-        source: source!(
-            "rw/renew",
-            ["expire", "time", "fence", "holder", "vote", "renew", "rw", "each"]
-        ),
         keys: &["writer", "readers", "revoked", "fence"],
         shared: &["mode", "lease_ms", "keep_ms"],
         args: &["hold", "count", "token", "anew"],
-        width: 3,
         votes: true,
+        ..script!("rw/renew", ["expire", "time", "fence", "holder", "vote", "renew", "rw", "each"])
     };
 
     pub(crate) static RELEASE: Script = Script {
-        name: "rw/release",
-        source: source!(
-            "rw/release",
-            ["time", "holder", "recount", "queue", "call", "rw", "call_next", "each"]
-        ),
         keys: &["writer", "readers", "queue", "alive", "writers"],
         shared: &["calls"],
         args: &["hold", "count", "place"],
-        width: 3,
-        votes: false,
+        ..script!(
+            "rw/release",
+            ["time", "holder", "recount", "queue", "call", "rw", "call_next", "each"]
+        )
     };
 
     /// Of a read. A write is shortened as a mutex is.
     pub(crate) static SHORTEN: Script = Script {
-        name: "rw/shorten",
-        source: source!("rw/shorten", ["time", "queue", "shorten_place", "each"]),
         keys: &["readers", "alive"],
-        shared: &[],
         args: &["hold", "lease_ms"],
-        width: 3,
-        votes: false,
+        ..script!("rw/shorten", ["time", "queue", "shorten_place", "each"])
     };
 
     pub(crate) static FORCE_RELEASE: Script = Script {
-        name: "rw/force_release",
-        source: source!(
-            "rw/force_release",
-            ["expire", "time", "holder", "queue", "call", "rw", "call_next", "each"]
-        ),
         keys: &["writer", "readers", "revoked", "queue", "alive", "writers"],
         shared: &["calls"],
         args: &["hold", "marker_ms"],
-        width: 3,
-        votes: false,
+        ..script!(
+            "rw/force_release",
+            ["expire", "time", "holder", "queue", "call", "rw", "call_next", "each"]
+        )
     };
 
     pub(crate) static CLEAR: Script = Script {
-        name: "rw/clear",
-        source: source!("rw/clear", ["clear", "each"]),
         keys: &["writer", "readers", "revoked", "fence", "queue", "alive", "writers"],
-        shared: &[],
-        args: &[],
-        width: 3,
-        votes: false,
+        ..script!("rw/clear", ["clear", "each"])
     };
 
     pub(crate) static INSPECT: Script = Script {
-        name: "rw/inspect",
-        source: source!("rw/inspect", ["time", "holder", "queue", "list", "each"]),
         keys: &["writer", "readers", "queue", "alive", "writers", "fence"],
-        shared: &[],
-        args: &[],
         width: 5,
-        votes: false,
+        ..script!("rw/inspect", ["time", "holder", "queue", "list", "each"])
+    };
+}
+
+/// The scripts of the semaphore.
+pub(crate) mod semaphore {
+    use super::Script;
+
+    pub(crate) static ACQUIRE: Script = Script {
+        keys: &["slots", "ends", "queue", "served", "alive", "permits"],
+        shared: &["calls", "lease_ms", "wait_ms"],
+        args: &["hold", "asked", "wanted", "start", "floors", "ticket"],
+        width: 5,
+        votes: true,
+        ..script!(
+            "semaphore/acquire",
+            ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
+        )
+    };
+
+    pub(crate) static RENEW: Script = Script {
+        keys: &["slots", "ends", "revoked", "queue", "served", "alive", "permits"],
+        shared: &["calls", "lease_ms"],
+        args: &["hold", "asked", "given", "anew"],
+        votes: true,
+        ..script!(
+            "semaphore/renew",
+            ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
+        )
+    };
+
+    pub(crate) static RELEASE: Script = Script {
+        keys: &["slots", "ends", "queue", "served", "alive"],
+        shared: &["calls"],
+        args: &["hold", "count", "place"],
+        ..script!(
+            "semaphore/release",
+            ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
+        )
+    };
+
+    pub(crate) static SHORTEN: Script = Script {
+        keys: &["slots", "ends"],
+        args: &["hold", "lease_ms", "wanted"],
+        ..script!("semaphore/shorten", ["time", "slots", "each"])
+    };
+
+    pub(crate) static FORCE_RELEASE: Script = Script {
+        keys: &["slots", "ends", "revoked", "queue", "served", "alive"],
+        shared: &["calls"],
+        args: &["hold", "marker_ms"],
+        ..script!(
+            "semaphore/force_release",
+            ["expire", "time", "queue", "call", "enter", "slots", "served", "each"]
+        )
+    };
+
+    pub(crate) static CLEAR: Script = Script {
+        keys: &["slots", "ends", "revoked", "queue", "served", "alive", "permits"],
+        ..script!("semaphore/clear", ["clear", "each"])
+    };
+
+    pub(crate) static INSPECT: Script = Script {
+        keys: &["slots", "ends", "queue", "alive", "permits"],
+        args: &["from"],
+        width: 5,
+        ..script!("semaphore/inspect", ["time", "queue", "list", "slots", "each"])
     };
 }
 
@@ -205,86 +258,58 @@ pub(crate) mod rw {
 pub(crate) mod redisson {
     use super::Script;
 
-    pub(crate) static QUEUE: Script = Script {
-        name: "redisson/queue",
-        source: source!("redisson/queue", ["each"]),
-        keys: &["waiting", "timeouts"],
-        shared: &[],
-        args: &[],
-        width: 3,
-        votes: false,
-    };
+    pub(crate) static QUEUE: Script =
+        Script { keys: &["waiting", "timeouts"], ..script!("redisson/queue", ["each"]) };
 
     pub(crate) static RW_ACQUIRE: Script = Script {
-        name: "redisson/rw_acquire",
-        source: source!(
-            "redisson/rw_acquire",
-            ["expire", "time", "fence", "rw_java", "rw_java_give", "each"]
-        ),
         keys: &["lock", "stem", "fence"],
         shared: &["lease_ms", "keep_ms"],
         args: &["hold", "floor"],
         width: 4,
         votes: true,
+        ..script!(
+            "redisson/rw_acquire",
+            ["expire", "time", "fence", "rw_java", "rw_java_give", "each"]
+        )
     };
 
     pub(crate) static RW_RENEW: Script = Script {
-        name: "redisson/rw_renew",
-        source: source!(
-            "redisson/rw_renew",
-            ["expire", "time", "fence", "rw_java", "rw_java_give", "renew", "each"]
-        ),
         keys: &["lock", "stem", "revoked", "fence"],
         shared: &["lease_ms", "keep_ms"],
         args: &["hold", "count", "token", "anew"],
-        width: 3,
         votes: true,
+        ..script!(
+            "redisson/rw_renew",
+            ["expire", "time", "fence", "rw_java", "rw_java_give", "renew", "each"]
+        )
     };
 
     pub(crate) static RW_RELEASE: Script = Script {
-        name: "redisson/rw_release",
-        source: source!(
-            "redisson/rw_release",
-            ["recount", "rw_java", "publish", "rw_java_end", "each"]
-        ),
         keys: &["lock", "stem"],
         shared: &["publish"],
         args: &["hold", "count", "channel"],
-        width: 3,
-        votes: false,
+        ..script!("redisson/rw_release", ["recount", "rw_java", "publish", "rw_java_end", "each"])
     };
 
     pub(crate) static RW_FORCE_RELEASE: Script = Script {
-        name: "redisson/rw_force_release",
-        source: source!(
-            "redisson/rw_force_release",
-            ["expire", "rw_java", "publish", "rw_java_end", "each"]
-        ),
         keys: &["lock", "stem", "revoked"],
         shared: &["publish"],
         args: &["hold", "marker_ms", "channel"],
-        width: 3,
-        votes: false,
+        ..script!(
+            "redisson/rw_force_release",
+            ["expire", "rw_java", "publish", "rw_java_end", "each"]
+        )
     };
 
     pub(crate) static RW_CLEAR: Script = Script {
-        name: "redisson/rw_clear",
-        source: source!("redisson/rw_clear", ["clear", "each"]),
         keys: &["lock", "revoked", "fence"],
-        shared: &[],
-        args: &[],
-        width: 3,
-        votes: false,
+        ..script!("redisson/rw_clear", ["clear", "each"])
     };
 
     pub(crate) static RW_INSPECT: Script = Script {
-        name: "redisson/rw_inspect",
-        source: source!("redisson/rw_inspect", ["time", "rw_java", "list", "each"]),
         keys: &["lock", "stem", "fence"],
-        shared: &[],
-        args: &[],
         width: 5,
-        votes: false,
+        ..script!("redisson/rw_inspect", ["time", "rw_java", "list", "each"])
     };
 }
 
@@ -293,23 +318,19 @@ pub(crate) mod voter {
     use super::Script;
 
     pub(crate) static LOOK: Script = Script {
-        name: "voter/look",
-        source: source!("voter/look", ["time", "each"]),
         keys: &["mark"],
         shared: &["keep_ms"],
         args: &["birth", "life", "durable", "lost"],
         width: 5,
-        votes: false,
+        ..script!("voter/look", ["time", "each"])
     };
 
     pub(crate) static ROSTER: Script = Script {
-        name: "voter/roster",
-        source: source!("voter/roster", ["time", "each"]),
         keys: &["roster"],
         shared: &["keep_ms"],
         args: &["mine", "counts_ms", "who", "heard"],
         width: 4,
-        votes: false,
+        ..script!("voter/roster", ["time", "each"])
     };
 }
 

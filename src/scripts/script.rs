@@ -1,20 +1,24 @@
 //! A Lua script, and what it takes.
 
-/// The source of a script: its libraries, in their order, and its own file.
+/// A script by its path under `lua/`. Its source is its libraries, in their order, and its own
+/// file.
 ///
 /// `rest "f, g": [..]` are libraries that few requests need. They stand inside a function `rest`,
 /// which returns the functions `f` and `g` of them. A server makes all functions of a script anew
 /// at each call, which takes it as long as some commands do. These it makes when `rest` is called.
-macro_rules! source {
+macro_rules! script {
     ($name:literal, [$($lib:literal),*] $(, rest $functions:literal: [$($rest:literal),*])?) => {
-        concat!(
-            $(include_str!(concat!("../../lua/lib/", $lib, ".lua")),)*
-            $(
-                "local function rest()\n",
-                $(include_str!(concat!("../../lua/lib/", $rest, ".lua")),)*
-                "return ", $functions, "\nend\n",
-            )?
-            include_str!(concat!("../../lua/", $name, ".lua"))
+        Script::new(
+            $name,
+            concat!(
+                $(include_str!(concat!("../../lua/lib/", $lib, ".lua")),)*
+                $(
+                    "local function rest()\n",
+                    $(include_str!(concat!("../../lua/lib/", $rest, ".lua")),)*
+                    "return ", $functions, "\nend\n",
+                )?
+                include_str!(concat!("../../lua/", $name, ".lua"))
+            ),
         )
     };
 }
@@ -40,6 +44,11 @@ pub(crate) struct Script {
 }
 
 impl Script {
+    /// One that is told nothing and has no more to say than `code, ms, id`.
+    pub(crate) const fn new(name: &'static str, source: &'static str) -> Self {
+        Self { name, source, keys: &[], shared: &[], args: &[], width: 3, votes: false }
+    }
+
     /// Whether it is told the command that publishes: behind the other shared arguments. Which one
     /// that is the node knows.
     pub(crate) fn publishes(&self) -> bool {
