@@ -8,7 +8,7 @@ use super::{
     Access, LockParts,
     asking::{Asking, Dialect},
     mutex_record::ExclusiveKind,
-    record::Record,
+    record::{LockAsked, Record},
     semaphore,
     view::LockView,
 };
@@ -247,7 +247,7 @@ impl Admin {
         let lock = self.lock(kind, name);
         async move {
             let (asking, record) = lock?;
-            let answers = record.ask(&asking, &record.clear()).await?;
+            let answers = record.ask(&asking, &record.lock.clear()).await?;
             let cleared = answers.iter().any(|answer| answer.as_ref().is_ok_and(Answer::is_done));
             // By name: a hold that comes from now on is none that was to be ended.
             let views = record.ask_all(&asking).await?;
@@ -262,20 +262,16 @@ impl Admin {
             Some(dialect) => Asking::new(&self.parts, name).dialect(dialect),
             None => Asking::new(&self.parts, name),
         };
-        let record = match kind {
-            LockKind::Mutex => Record::Mutex(Arc::new(asking.mutex(ExclusiveKind::FairMutex)?)),
-            LockKind::RwLock => Record::RwLock(asking.rw_lock(Access::Write, None)?),
+        let lock: Arc<dyn LockAsked> = match kind {
+            LockKind::Mutex => Arc::new(asking.mutex(ExclusiveKind::FairMutex)?),
+            LockKind::RwLock => asking.rw_lock(Access::Write, None)?,
             LockKind::Semaphore | LockKind::Election if self.dialect.is_some() => {
                 return Err(Error::invalid(format!("there is no {kind} of another library")));
             }
-            LockKind::Semaphore => {
-                Record::Semaphore(semaphore::record(&asking, Slots::MOST.into(), 1)?)
-            }
-            LockKind::Election => {
-                Record::Election(Arc::new(asking.mutex(ExclusiveKind::Election)?))
-            }
+            LockKind::Semaphore => semaphore::record(&asking, Slots::MOST.into(), 1)?,
+            LockKind::Election => Arc::new(asking.mutex(ExclusiveKind::Election)?),
         };
-        Ok((asking, record))
+        Ok((asking, Record { kind, lock }))
     }
 }
 

@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{
     Access, Preference,
     mutex_record::{ExclusiveKind, MutexForms, MutexRecord, MutexTerms},
-    rw_record::{RwAsked, RwForms, RwRecord, RwTerms},
+    record::LockAsked,
+    rw_record::{RwForms, RwRecord, RwTerms},
     semaphore_record::{SemaphoreForms, SemaphoreTerms},
 };
 use crate::{
@@ -44,7 +45,7 @@ pub(crate) trait Dialect: Sync {
         asking: &Asking,
         access: Access,
         preference: Option<Preference>,
-    ) -> Result<Arc<dyn RwAsked>, Error>;
+    ) -> Result<Arc<dyn LockAsked>, Error>;
 }
 
 impl Asking {
@@ -67,7 +68,7 @@ impl Asking {
         &self,
         access: Access,
         preference: Option<Preference>,
-    ) -> Result<Arc<dyn RwAsked>, Error> {
+    ) -> Result<Arc<dyn LockAsked>, Error> {
         if let Some(dialect) = self.dialect {
             return dialect.rw_lock(self, access, preference);
         }

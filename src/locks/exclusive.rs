@@ -6,12 +6,12 @@ use super::{
     LockParts, LockView,
     asking::{Asking, Dialect},
     mutex_record::{ExclusiveKind, MutexRecord},
-    record::Record,
+    record::{LockAsked as _, Record},
 };
 use crate::{
     acquire::LockRecord as _,
     hold::Wish,
-    proto::{Error, Limit, Owner},
+    proto::{Error, Limit, LockKind, Owner},
     scripts::Answer,
     voter::Outcome,
 };
@@ -64,12 +64,11 @@ impl Exclusive {
     }
 
     pub(super) async fn inspect(self) -> Result<LockView, Error> {
-        let record = self.usable()?;
-        let record = match self.kind {
-            ExclusiveKind::Mutex | ExclusiveKind::FairMutex => Record::Mutex(record),
-            ExclusiveKind::Election => Record::Election(record),
+        let kind = match self.kind {
+            ExclusiveKind::Mutex | ExclusiveKind::FairMutex => LockKind::Mutex,
+            ExclusiveKind::Election => LockKind::Election,
         };
-        record.look(&self.asking).await
+        Record { kind, lock: self.usable()? }.look(&self.asking).await
     }
 
     /// Whether the votes of a majority are given; of one set of voters, where there are two.
@@ -82,7 +81,7 @@ impl Exclusive {
             quorum.reached(|voter| says(&answers[voter]))
         };
         let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
-        let (call, clock) = (record.inspect(), coordinator.clock());
+        let (call, clock) = (record.inspect(0), coordinator.clock());
         let started = clock.now();
         let asked = coordinator.ask_until(&*record, &call, record.rules(), are_enough);
         let answers = asked.await?;

@@ -3,7 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::request::{self, Form, flag, millis, ticket, token};
+use super::{
+    record::LockAsked,
+    request::{self, Form, flag, millis, ticket, token},
+};
 use crate::{
     acquire::{Ask, ElectionAsked, ForeignQueue, LockInfo, LockRecord},
     keys::{MutexKeys, Word},
@@ -157,12 +160,6 @@ impl MutexRecord {
         Self { place: Some(place.clone()), ..self.clone() }
     }
 
-    pub(super) fn inspect(&self) -> Call {
-        let keys = &self.made.keys;
-        let keys = [keys.lock(), keys.queue(), keys.alive(), keys.fence()];
-        Form::new(&mutex::INSPECT, self.rules(), &[]).question(keys)
-    }
-
     /// The question who leads.
     pub(super) fn asked(self: &Arc<Self>) -> ElectionAsked {
         let keys = &self.made.keys;
@@ -171,8 +168,22 @@ impl MutexRecord {
         ElectionAsked { record: Arc::clone(self) as _, look, news }
     }
 
-    /// Ends a named hold; its mark stays for `marker`.
-    pub(super) fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
+    /// `place`: the one to leave, or nothing.
+    fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
+        let MadeMutex { keys, forms, .. } = &*self.made;
+        let args = [Word::number(count), request::place(place), keys.channel()];
+        forms.release.request([keys.lock(), keys.queue(), keys.alive()], hold, args)
+    }
+}
+
+impl LockAsked for MutexRecord {
+    fn inspect(&self, _from: u64) -> Call {
+        let keys = &self.made.keys;
+        let keys = [keys.lock(), keys.queue(), keys.alive(), keys.fence()];
+        Form::new(&mutex::INSPECT, self.rules(), &[]).question(keys)
+    }
+
+    fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
         let MadeMutex { keys, forms, .. } = &*self.made;
         let shared = [&*forms.calls, forms.terms.aloud()];
         let form = Form::new(&mutex::FORCE_RELEASE, self.rules(), &shared);
@@ -181,18 +192,14 @@ impl MutexRecord {
         form.request(keys, hold, [(&marker).into(), channel])
     }
 
-    /// Takes out who waits, and what is none of its records.
-    pub(super) fn clear(&self) -> Call {
+    fn clear(&self) -> Call {
         let keys = &self.made.keys;
         let form = Form::new(&mutex::CLEAR, self.rules(), &[]);
         form.question([keys.lock(), keys.revoked(), keys.fence(), keys.queue(), keys.alive()])
     }
 
-    /// `place`: the one to leave, or nothing.
-    fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
-        let MadeMutex { keys, forms, .. } = &*self.made;
-        let args = [Word::number(count), request::place(place), keys.channel()];
-        forms.release.request([keys.lock(), keys.queue(), keys.alive()], hold, args)
+    fn leader_asked(self: Arc<Self>) -> Option<ElectionAsked> {
+        (self.made.forms.terms.kind == ExclusiveKind::Election).then(|| self.asked())
     }
 }
 

@@ -10,12 +10,11 @@ use super::{
     Access, LockParts, LockView, Preference,
     asking::{Asking, Dialect, enter, enter_or_busy, given_token, wait, work_under},
     guard::{guard, token},
-    record::Record,
-    rw_record::RwAsked,
+    record::{LockAsked, Record},
 };
 use crate::{
     hold::Wish,
-    proto::{Error, Owner, Token},
+    proto::{Error, LockKind, Owner, Token},
 };
 
 /// A reentrant read/write lock held by majorities of the voters: one writes alone, or many read.
@@ -54,8 +53,8 @@ pub struct RwLock {
     /// Unless the lock is as any other.
     preference: Option<Preference>,
     /// What a call asks with, to read and to write; made when it is first asked with.
-    reads: OnceLock<Result<Arc<dyn RwAsked>, Error>>,
-    writes: OnceLock<Result<Arc<dyn RwAsked>, Error>>,
+    reads: OnceLock<Result<Arc<dyn LockAsked>, Error>>,
+    writes: OnceLock<Result<Arc<dyn LockAsked>, Error>>,
 }
 
 impl RwLock {
@@ -287,7 +286,7 @@ impl RwLock {
     /// ```
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
         let (record, asking) = (self.checked(Access::Read), self.asking.clone());
-        async move { Record::RwLock(record?).look(&asking).await }
+        async move { Record { kind: LockKind::RwLock, lock: record? }.look(&asking).await }
     }
 
     /// The wish for it.
@@ -295,7 +294,7 @@ impl RwLock {
         Ok(self.asking.wish(self.checked(access)?))
     }
 
-    fn checked(&self, access: Access) -> Result<Arc<dyn RwAsked>, Error> {
+    fn checked(&self, access: Access) -> Result<Arc<dyn LockAsked>, Error> {
         let made = match access {
             Access::Read => &self.reads,
             Access::Write => &self.writes,

@@ -3,7 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::request::{self, Form, flag, millis, ticket, token};
+use super::{
+    record::LockAsked,
+    request::{self, Form, flag, millis, ticket, token},
+};
 use crate::{
     acquire::{Ask, LockInfo, LockRecord},
     keys::{RwKeys, Word},
@@ -52,15 +55,6 @@ pub(crate) struct RwTerms {
     pub(crate) waiting: Duration,
     /// For how long the fence of writes is remembered.
     pub(crate) keep: Duration,
-}
-
-/// A read/write lock as somebody asks for it who has no hold of it.
-pub(crate) trait RwAsked: LockRecord {
-    fn inspect(&self) -> Call;
-    /// Ends a named hold; its mark stays for `marker`.
-    fn force_release(&self, hold: &HoldId, marker: Duration) -> Call;
-    /// Takes out who waits, and what is none of its records.
-    fn clear(&self) -> Call;
 }
 
 /// From where it is asked for.
@@ -174,8 +168,8 @@ impl RwRecord {
     }
 }
 
-impl RwAsked for RwRecord {
-    fn inspect(&self) -> Call {
+impl LockAsked for RwRecord {
+    fn inspect(&self, _from: u64) -> Call {
         Form::new(&rw::INSPECT, self.rules(), &[]).question(self.asked())
     }
 

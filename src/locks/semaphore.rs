@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     hold::{Entry, Wish},
-    proto::{Error, Owner, Slots},
+    proto::{Error, LockKind, Owner, Slots},
 };
 
 /// A semaphore held by majorities of the voters: each permit has one holder at a time.
@@ -316,7 +316,7 @@ impl Semaphore {
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
         let Self { asking, permits, record } = self.clone();
         async move {
-            let seen = Record::Semaphore(record?).look(&asking).await?;
+            let seen = Record { kind: LockKind::Semaphore, lock: record? }.look(&asking).await?;
             let permits = seen.permits.map_or(permits, |fewest| fewest.min(permits));
             Ok(LockView { permits: Some(permits), ..seen })
         }

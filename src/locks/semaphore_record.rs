@@ -3,7 +3,10 @@
 
 use std::{iter::once, sync::Arc, time::Duration};
 
-use super::request::{self, Form, flag, millis, ticket};
+use super::{
+    record::LockAsked,
+    request::{self, Form, flag, millis, ticket},
+};
 use crate::{
     acquire::{Ask, LockInfo, LockRecord},
     keys::{SemaphoreKeys, Word},
@@ -94,32 +97,6 @@ impl SemaphoreRecord {
         Self { made: Arc::new(MadeSemaphore { info, keys, forms, wanted }), place: None }
     }
 
-    /// Asks for the slots from `from` on, for as many as one call may tell.
-    pub(super) fn inspect(&self, from: u64) -> Call {
-        let SemaphoreKeys { slots, ends, queue, alive, permits, .. } = &self.made.keys;
-        let form = Form::new(&semaphore::INSPECT, self.rules(), &[]);
-        let keys = [slots, ends, queue, alive, permits];
-        let asked = form.fill(keys.map(Word::from), once(Word::number(from)), None);
-        asked.weighing(Slots::AT_ONCE)
-    }
-
-    /// Ends a named hold of so many slots; its mark stays for `marker`.
-    pub(super) fn force_release(&self, hold: &HoldId, slots_had: u16, marker: Duration) -> Call {
-        let SemaphoreKeys { slots, ends, revoked, queue, served, alive, calls, .. } =
-            &self.made.keys;
-        let form = Form::new(&semaphore::FORCE_RELEASE, self.rules(), &[calls]);
-        let keys = [slots, ends, revoked, queue, served, alive];
-        form.request(keys, hold, [(&millis(marker)).into()]).weighing(slots_had)
-    }
-
-    /// Takes out who waits, and what is none of its records.
-    pub(super) fn clear(&self) -> Call {
-        let SemaphoreKeys { slots, ends, revoked, queue, served, alive, permits, .. } =
-            &self.made.keys;
-        let form = Form::new(&semaphore::CLEAR, self.rules(), &[]);
-        form.question([slots, ends, revoked, queue, served, alive, permits])
-    }
-
     /// `place`: the one to leave, or nothing.
     fn give_back(&self, hold: &HoldId, count: u32, place: Option<&HoldId>) -> Call {
         let SemaphoreKeys { slots, ends, queue, served, alive, .. } = &self.made.keys;
@@ -131,6 +108,31 @@ impl SemaphoreRecord {
     /// For a hold of so many slots as are wanted.
     fn weighed(&self, call: Call) -> Call {
         call.weighing(self.made.wanted.wanted)
+    }
+}
+
+impl LockAsked for SemaphoreRecord {
+    fn inspect(&self, from: u64) -> Call {
+        let SemaphoreKeys { slots, ends, queue, alive, permits, .. } = &self.made.keys;
+        let form = Form::new(&semaphore::INSPECT, self.rules(), &[]);
+        let keys = [slots, ends, queue, alive, permits];
+        let asked = form.fill(keys.map(Word::from), once(Word::number(from)), None);
+        asked.weighing(Slots::AT_ONCE)
+    }
+
+    fn force_release(&self, hold: &HoldId, marker: Duration) -> Call {
+        let SemaphoreKeys { slots, ends, revoked, queue, served, alive, calls, .. } =
+            &self.made.keys;
+        let form = Form::new(&semaphore::FORCE_RELEASE, self.rules(), &[calls]);
+        let keys = [slots, ends, revoked, queue, served, alive];
+        form.request(keys, hold, [(&millis(marker)).into()])
+    }
+
+    fn clear(&self) -> Call {
+        let SemaphoreKeys { slots, ends, revoked, queue, served, alive, permits, .. } =
+            &self.made.keys;
+        let form = Form::new(&semaphore::CLEAR, self.rules(), &[]);
+        form.question([slots, ends, revoked, queue, served, alive, permits])
     }
 }
 

@@ -11,8 +11,8 @@ use rw_record::JavaRwRecord;
 use crate::{
     acquire::ForeignQueue,
     locks::{
-        Access, Admin, Asking, Dialect, ExclusiveKind, FairMutex, Form, LockParts, Mutex,
-        MutexRecord, MutexTerms, Preference, RwAsked, RwLock, RwTerms,
+        Access, Admin, Asking, Dialect, ExclusiveKind, FairMutex, Form, LockAsked, LockParts,
+        Mutex, MutexRecord, MutexTerms, Preference, RwLock, RwTerms,
     },
     proto::Error,
     scripts::redisson,
@@ -120,7 +120,7 @@ impl Dialect for Java {
         asking: &Asking,
         access: Access,
         preference: Option<Preference>,
-    ) -> Result<Arc<dyn RwAsked>, Error> {
+    ) -> Result<Arc<dyn LockAsked>, Error> {
         let (name, rules) = asking.checked()?;
         let voters = asking.voters();
         if voters > 1 {

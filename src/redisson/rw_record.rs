@@ -7,7 +7,7 @@ use super::names::RwNames;
 use crate::{
     acquire::{Ask, LockInfo, LockRecord},
     keys::Word,
-    locks::{Access, Form, RwAsked, RwTerms, flag, millis, token},
+    locks::{Access, Form, LockAsked, RwTerms, flag, millis, token},
     proto::{HoldId, HoldIds, HolderKind, LockName, Rules},
     scripts::redisson,
     voter::Call,
@@ -76,8 +76,8 @@ fn renewal(terms: &RwTerms, lease: Duration) -> Form {
     Form::new(&redisson::RW_RENEW, terms.rules, &[&millis(lease), &millis(terms.keep)])
 }
 
-impl RwAsked for JavaRwRecord {
-    fn inspect(&self) -> Call {
+impl LockAsked for JavaRwRecord {
+    fn inspect(&self, _from: u64) -> Call {
         let RwNames { lock, stem, fence, .. } = &self.keys;
         Form::new(&redisson::RW_INSPECT, self.rules(), &[]).question([lock, stem, fence])
     }
