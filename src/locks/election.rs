@@ -14,11 +14,8 @@ use futures::{
 };
 
 use super::{
-    LockParts, LockView,
-    asking::without_limit,
-    election_record::{ElectionRecord, Speech},
-    exclusive::Exclusive,
-    mutex_record::ExclusiveKind,
+    LockParts, LockView, asking::without_limit, exclusive::Exclusive, mutex_record::ExclusiveKind,
+    speech::Speech,
 };
 use crate::{
     acquire::{Coordinator, ElectionAsked, ElectionWatch},
@@ -175,9 +172,8 @@ impl Election {
 
     fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, Wish), Error> {
         let speech = Speech::of(LeaderValue::new(value)?);
-        let record = self.0.usable()?;
-        let record = Arc::new(ElectionRecord::new(&record, &speech));
-        Ok((speech, self.0.asking.wish(record)))
+        let record = self.0.usable()?.with_speech(&speech);
+        Ok((speech, self.0.asking.wish(Arc::new(record))))
     }
 
     /// Asks who leads. `None`: nobody.

@@ -3,7 +3,6 @@
 mod admin;
 mod asking;
 mod election;
-mod election_record;
 mod exclusive;
 mod fair_mutex;
 mod guard;
@@ -16,6 +15,7 @@ mod rw_lock;
 mod rw_record;
 mod semaphore;
 mod semaphore_record;
+mod speech;
 mod view;
 
 pub use admin::{Admin, FoundLocks};

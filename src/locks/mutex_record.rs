@@ -6,11 +6,12 @@ use std::{sync::Arc, time::Duration};
 use super::{
     record::LockAsked,
     request::{self, Form, flag, millis, ticket, token},
+    speech::Speech,
 };
 use crate::{
     acquire::{Ask, ElectionAsked, ForeignQueue, LockInfo, LockRecord},
     keys::{MutexKeys, Word},
-    proto::{HoldId, LockName, Rules},
+    proto::{HoldId, HolderKind, LockName, Rules},
     scripts::{election, mutex},
     settings::Settings,
     voter::Call,
@@ -84,20 +85,22 @@ impl MutexTerms {
     }
 }
 
-/// A mutex, or a fair mutex; or an election, as far as it is one.
+/// A mutex, a fair mutex or an election.
 #[derive(Clone, Debug)]
 pub(crate) struct MutexRecord {
-    pub(super) made: Arc<MadeMutex>,
+    made: Arc<MadeMutex>,
     /// From which place in the queue it is asked for.
     place: Option<HoldId>,
+    /// What the candidate says that asks for it. It stands in its record in place of a count.
+    speech: Option<Arc<Speech>>,
 }
 
 /// What is the same for every request.
 #[derive(Debug)]
-pub(super) struct MadeMutex {
+struct MadeMutex {
     info: LockInfo,
-    pub(super) keys: MutexKeys,
-    pub(super) forms: Arc<MutexForms>,
+    keys: MutexKeys,
+    forms: Arc<MutexForms>,
     foreign_queue: Option<ForeignQueue>,
 }
 
@@ -107,8 +110,8 @@ pub(crate) struct MutexForms {
     pub(super) terms: MutexTerms,
     /// What the channels begin with on which clients are called.
     calls: Box<str>,
-    pub(super) acquire: Form,
-    pub(super) renew: Form,
+    acquire: Form,
+    renew: Form,
     release: Form,
 }
 
@@ -152,12 +155,12 @@ impl MutexRecord {
             is_fair: kind.is_fair(),
         };
         let made = MadeMutex { info, keys, forms, foreign_queue };
-        Self { made: Arc::new(made), place: None }
+        Self { made: Arc::new(made), place: None, speech: None }
     }
 
-    /// The same as it is asked for from this place.
-    pub(super) fn from(&self, place: &HoldId) -> Self {
-        Self { place: Some(place.clone()), ..self.clone() }
+    /// The same as a candidate asks for it.
+    pub(super) fn with_speech(&self, speech: &Arc<Speech>) -> Self {
+        Self { speech: Some(Arc::clone(speech)), ..self.clone() }
     }
 
     /// The question who leads.
@@ -212,12 +215,16 @@ impl LockRecord for MutexRecord {
         self.made.forms.terms.rules
     }
 
+    fn kind_of(&self, _hold: &HoldId) -> HolderKind {
+        if self.speech.is_some() { HolderKind::Leader } else { HolderKind::Mutex }
+    }
+
     fn channel(&self) -> Option<Arc<str>> {
         self.is_foreign().then(|| self.made.keys.channel().into())
     }
 
     fn at_place(&self, place: &HoldId) -> Arc<dyn LockRecord> {
-        Arc::new(self.from(place))
+        Arc::new(Self { place: Some(place.clone()), ..self.clone() })
     }
 
     fn is_foreign(&self) -> bool {
@@ -230,18 +237,27 @@ impl LockRecord for MutexRecord {
 
     fn acquire(&self, ask: &Ask<'_>) -> Call {
         let MadeMutex { keys, forms, .. } = &*self.made;
+        let (floor, ticket, channel) = (token(ask.token), ticket(ask.ticket), keys.channel());
         let keys = [keys.lock(), keys.queue(), keys.alive(), keys.fence()];
-        let floor = token(ask.token);
         debug_assert_eq!(ask.lease, self.rules().terms.lease, "it is entered again by a renewal");
-        forms.acquire.request(keys, ask.hold, [floor, ticket(ask.ticket)])
+        let Some(speech) = &self.speech else {
+            return forms.acquire.request(keys, ask.hold, [floor, ticket]);
+        };
+        forms.acquire.request(keys, ask.hold, [floor, ticket, (&speech.first()).into(), channel])
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
         let MadeMutex { keys, forms, .. } = &*self.made;
         let MutexForms { terms, renew, .. } = &**forms;
+        let channel = keys.channel();
         let keys = [keys.lock(), keys.revoked(), keys.fence()];
-        let [known, anew] = [ask.is_known, ask.is_anew].map(flag);
-        let args = [Word::number(ask.count), token(ask.token), known, anew];
+        let (token, [known, anew]) = (token(ask.token), [ask.is_known, ask.is_anew].map(flag));
+        if let Some(speech) = &self.speech {
+            debug_assert_eq!(ask.lease, terms.rules.terms.lease, "nobody enters it again");
+            let says = speech.latest(ask.token);
+            return renew.request(keys, ask.hold, [token, (&says).into(), channel, anew]);
+        }
+        let args = [Word::number(ask.count), token, known, anew];
         if ask.lease == terms.rules.terms.lease {
             return renew.request(keys, ask.hold, args);
         }

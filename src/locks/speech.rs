@@ -1,0 +1,45 @@
+//! What a candidate, or a leader, says of itself.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::proto::{LeaderValue, Proclaimed, Token};
+
+/// What a candidate, or a leader, says of itself.
+#[derive(Debug)]
+pub(super) struct Speech(Mutex<Saying>);
+
+#[derive(Debug)]
+struct Saying {
+    value: LeaderValue,
+    /// How often it was changed.
+    changes: u64,
+}
+
+impl Speech {
+    pub(super) fn of(value: LeaderValue) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Saying { value, changes: 0 })))
+    }
+
+    /// From now on every renewal says this.
+    pub(super) fn change(&self, value: LeaderValue) {
+        let mut saying = self.saying();
+        *saying = Saying { value, changes: saying.changes + 1 };
+    }
+
+    /// As it is asked for the vote: its token is not known yet.
+    pub(super) fn first(&self) -> String {
+        let value = self.saying().value.clone();
+        Proclaimed { version: Proclaimed::FIRST, token: None, value }.to_text()
+    }
+
+    /// As it is renewed: a later version than that of the candidate, with the token.
+    pub(super) fn latest(&self, token: Option<Token>) -> String {
+        let saying = self.saying();
+        let version = Proclaimed::FIRST + 1 + saying.changes;
+        Proclaimed { version, token, value: saying.value.clone() }.to_text()
+    }
+
+    fn saying(&self) -> MutexGuard<'_, Saying> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
