@@ -118,7 +118,31 @@ impl RwTerms {
         Self { rules, access, preference, waiting, keep: settings.fence_memory }
     }
 
-    pub(crate) fn mode(&self) -> &'static str {
+    /// `read` and `write` tell its two sides from each other and from all other locks.
+    pub(crate) fn info(
+        &self,
+        name: LockName,
+        read: &Arc<str>,
+        write: &Arc<str>,
+        waiting: Option<Duration>,
+    ) -> LockInfo {
+        let writes = self.access == Access::Write;
+        let of = |key: &Arc<str>, access: bool| access.then(|| Arc::clone(key));
+        LockInfo {
+            kind: self.mode(),
+            name,
+            key: Arc::clone(if writes { write } else { read }),
+            is_shared: !writes,
+            permits: None,
+            is_fenced: writes,
+            granted_under: of(write, !writes),
+            barred_by: of(read, writes),
+            waiting,
+            is_fair: waiting.is_some(),
+        }
+    }
+
+    fn mode(&self) -> &'static str {
         match self.access {
             Access::Read => "read",
             Access::Write => "write",
@@ -190,21 +214,8 @@ impl LockAsked for RwRecord {
 
 impl MadeRw {
     fn new(name: LockName, keys: RwKeys, forms: Arc<RwForms>) -> Self {
-        let RwTerms { access, .. } = forms.terms;
-        let writes = access == Access::Write;
-        let of = |key: &Arc<str>, access: bool| access.then(|| Arc::clone(key));
-        let info = LockInfo {
-            kind: forms.terms.mode(),
-            name,
-            key: Arc::clone(if writes { &keys.writer } else { &keys.readers }),
-            is_shared: !writes,
-            permits: None,
-            is_fenced: writes,
-            granted_under: of(&keys.writer, !writes),
-            barred_by: of(&keys.readers, writes),
-            waiting: Some(forms.terms.waiting),
-            is_fair: true,
-        };
+        let terms = &forms.terms;
+        let info = terms.info(name, &keys.readers, &keys.writer, Some(terms.waiting));
         Self { info, keys, forms }
     }
 }

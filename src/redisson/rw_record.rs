@@ -9,7 +9,7 @@ use crate::{
     keys::Word,
     locks::{Access, Form, LockAsked, RwTerms, flag, millis, token},
     proto::{HoldId, HoldIds, HolderKind, LockName, Rules},
-    scripts::redisson,
+    scripts::{Script, redisson},
     voter::Call,
 };
 
@@ -32,11 +32,13 @@ pub(super) struct JavaRwRecord {
 impl JavaRwRecord {
     pub(super) fn new(keys: RwNames, name: LockName, terms: RwTerms) -> Self {
         let lease = terms.rules.terms.lease;
+        // Both sides have one record. What tells them apart is any name that no other lock has.
+        let info = terms.info(name, &keys.channel, &keys.fence, None);
         Self {
-            info: Arc::new(info(name, &keys, &terms)),
+            info: Arc::new(info),
             keys,
-            acquire: acquisition(&terms, lease),
-            renew: renewal(&terms, lease),
+            acquire: leased(&redisson::RW_ACQUIRE, &terms, lease),
+            renew: leased(&redisson::RW_RENEW, &terms, lease),
             release: Form::new(&redisson::RW_RELEASE, terms.rules, &[]),
             terms,
             write: None,
@@ -49,31 +51,9 @@ impl JavaRwRecord {
     }
 }
 
-fn info(name: LockName, keys: &RwNames, terms: &RwTerms) -> LockInfo {
-    let writes = terms.access == Access::Write;
-    // Both sides have one record. What tells them apart is any name that no other lock has.
-    let (write, read) = (&keys.fence, &keys.channel);
-    let of = |key: &Arc<str>, access: bool| access.then(|| Arc::clone(key));
-    LockInfo {
-        kind: terms.mode(),
-        name,
-        key: Arc::clone(if writes { write } else { read }),
-        is_shared: !writes,
-        permits: None,
-        is_fenced: writes,
-        granted_under: of(write, !writes),
-        barred_by: of(read, writes),
-        waiting: None,
-        is_fair: false,
-    }
-}
-
-fn acquisition(terms: &RwTerms, lease: Duration) -> Form {
-    Form::new(&redisson::RW_ACQUIRE, terms.rules, &[&millis(lease), &millis(terms.keep)])
-}
-
-fn renewal(terms: &RwTerms, lease: Duration) -> Form {
-    Form::new(&redisson::RW_RENEW, terms.rules, &[&millis(lease), &millis(terms.keep)])
+/// Of a script that gives a lease.
+fn leased(script: &'static Script, terms: &RwTerms, lease: Duration) -> Form {
+    Form::new(script, terms.rules, &[&millis(lease), &millis(terms.keep)])
 }
 
 impl LockAsked for JavaRwRecord {
@@ -141,7 +121,7 @@ impl LockRecord for JavaRwRecord {
             return self.acquire.request(keys, ask.hold, args);
         }
         // A read under a write has its own lease.
-        acquisition(&self.terms, ask.lease).request(keys, ask.hold, args)
+        leased(&redisson::RW_ACQUIRE, &self.terms, ask.lease).request(keys, ask.hold, args)
     }
 
     fn renew(&self, ask: &Ask<'_>) -> Call {
@@ -152,7 +132,7 @@ impl LockRecord for JavaRwRecord {
             return self.renew.request(keys, ask.hold, args);
         }
         // Somebody has entered again and wanted it for longer.
-        renewal(&self.terms, ask.lease).request(keys, ask.hold, args)
+        leased(&redisson::RW_RENEW, &self.terms, ask.lease).request(keys, ask.hold, args)
     }
 
     fn release(&self, hold: &HoldId, count: u32) -> Call {
