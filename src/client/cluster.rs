@@ -43,7 +43,8 @@ pub enum SharedPrimaries {
 #[must_use = "it does nothing until a builder has it"]
 pub struct Cluster {
     seeds: Vec<Secret>,
-    voters: u16,
+    /// How many votes it casts.
+    pub(super) voters: u16,
     shared: SharedPrimaries,
 }
 
@@ -69,11 +70,6 @@ impl Cluster {
     pub fn shared_primaries(mut self, shared: SharedPrimaries) -> Self {
         self.shared = shared;
         self
-    }
-
-    /// How many votes it casts.
-    pub(super) fn votes(&self) -> u16 {
-        self.voters
     }
 
     #[cfg(feature = "tls")]
@@ -139,12 +135,7 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) fn label(&self) -> &Arc<str> {
-        &self.labels[self.seat()]
-    }
-
-    /// Which of the voters.
-    pub(super) fn seat(&self) -> usize {
-        self.seat.number()
+        &self.labels[self.seat.number()]
     }
 
     pub(super) fn start(&self, ear: Arc<dyn Ear>, settings: &Settings) -> Arc<dyn Node> {

@@ -23,10 +23,10 @@ pub(super) fn roll(
     old: Option<&VoterSet>,
     security: &Security,
 ) -> Result<Roll, Error> {
-    if new.sources().is_empty() {
+    if new.sources.is_empty() {
         return Err(Error::invalid("there are no voters"));
     }
-    if old.is_some_and(|old| old.sources().is_empty()) {
+    if old.is_some_and(|old| old.sources.is_empty()) {
         return Err(Error::invalid("there are no voters to replace"));
     }
     read(new, "address", security)?;
@@ -64,7 +64,7 @@ pub(super) fn roll(
 /// Whether all addresses of a set can be read. Messages do not show an address in which a password
 /// may be, so they say which one it is.
 fn read(set: &VoterSet, what: &str, security: &Security) -> Result<(), Error> {
-    let sources = set.sources();
+    let sources = &set.sources;
     for (at, source) in sources.iter().enumerate() {
         source.read(security).map_err(|why| match (source, sources.len()) {
             (Source::Address(_), 2..) => Error::invalid(format!("{what} {}: {why}", at + 1)),
@@ -91,8 +91,8 @@ impl<'a> Sorted<'a> {
         old: Option<&'a VoterSet>,
         security: &Security,
     ) -> Result<Self, Error> {
-        let mut sorted = Self { new: new.sources().iter().collect(), ..Self::default() };
-        for source in old.into_iter().flat_map(VoterSet::sources) {
+        let mut sorted = Self { new: new.sources.iter().collect(), ..Self::default() };
+        for source in old.into_iter().flat_map(|old| &old.sources) {
             let mut same = None;
             for (at, known) in sorted.new.iter().enumerate() {
                 if known.is_same(source, security)? {

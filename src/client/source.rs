@@ -59,7 +59,7 @@ impl Source {
                 one.read(security)?.label() == other.read(security)?.label()
             }
             (Self::Cluster(one), Self::Cluster(other)) => {
-                one.votes() == other.votes() && one.shares_a_seed(other, security)?
+                one.voters == other.voters && one.shares_a_seed(other, security)?
             }
             #[cfg(feature = "embedded")]
             (Self::Embedded(one), Self::Embedded(other)) => one.is_same(other),

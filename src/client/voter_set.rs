@@ -21,7 +21,7 @@ use crate::embedded::EmbeddedVoter;
 #[derive(Clone, Debug, Default)]
 #[must_use = "it does nothing until a builder has it"]
 pub struct VoterSet {
-    sources: Vec<Source>,
+    pub(super) sources: Vec<Source>,
 }
 
 impl VoterSet {
@@ -52,10 +52,6 @@ impl VoterSet {
     pub fn embedded<'a>(mut self, voters: impl IntoIterator<Item = &'a EmbeddedVoter>) -> Self {
         self.sources.extend(voters.into_iter().cloned().map(Source::Embedded));
         self
-    }
-
-    pub(super) fn sources(&self) -> &[Source] {
-        &self.sources
     }
 }
 

@@ -8,7 +8,8 @@ use crate::proto::LockName;
 /// The names of one mutex, or of one election, which is another lock than the mutex of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MutexKeys {
-    lock: Arc<str>,
+    /// It also tells the lock from all others.
+    pub(crate) lock: Arc<str>,
     /// What all other names have in the middle.
     stem: Arc<str>,
     parts: &'static MutexParts,
@@ -43,12 +44,7 @@ impl MutexKeys {
 
     /// The record.
     pub(crate) fn lock(&self) -> Word<'_> {
-        self.key().into()
-    }
-
-    /// The same, which also tells the lock from all others.
-    pub(crate) fn key(&self) -> &Arc<str> {
-        &self.lock
+        (&self.lock).into()
     }
 
     /// Holds that were ended by force.

@@ -26,7 +26,7 @@ pub(crate) struct LockParts {
 /// Which lock, for whom, and for how long.
 #[derive(Clone)]
 pub(crate) struct Asking {
-    parts: Arc<LockParts>,
+    pub(crate) parts: Arc<LockParts>,
     /// None: as ours are.
     dialect: Option<&'static dyn Dialect>,
     name: Result<LockName, Error>,
@@ -59,7 +59,7 @@ impl Asking {
             ExclusiveKind::Election => settings.keys.election(&name),
             ExclusiveKind::Mutex | ExclusiveKind::FairMutex => settings.keys.mutex(&name),
         };
-        let forms = self.forms().of_mutex(MutexTerms::new(settings, rules, kind));
+        let forms = self.parts.forms.of_mutex(MutexTerms::new(settings, rules, kind));
         Ok(MutexRecord::new(name, keys, forms, None))
     }
 
@@ -75,7 +75,7 @@ impl Asking {
         let ((name, rules), settings) = (self.checked()?, self.settings());
         let terms = RwTerms::new(settings, rules, access, preference.unwrap_or_default());
         let keys = settings.keys.rw_lock(&name);
-        Ok(Arc::new(RwRecord::new(name, keys, self.forms().of_rw(terms))))
+        Ok(Arc::new(RwRecord::new(name, keys, self.parts.forms.of_rw(terms))))
     }
 
     pub(super) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
@@ -111,27 +111,13 @@ impl Asking {
         self.parts.coordinator.settings()
     }
 
-    pub(super) fn coordinator(&self) -> &Arc<Coordinator> {
+    pub(crate) fn coordinator(&self) -> &Arc<Coordinator> {
         &self.parts.coordinator
     }
 
     /// What the caller called it, if that can be the name of a lock.
     pub(super) fn name(&self) -> &str {
         self.name.as_ref().map_or("", |name| name.as_str())
-    }
-
-    /// Whether several voters of the client are parts of one cluster.
-    pub(crate) fn shares_a_cluster(&self) -> bool {
-        self.parts.coordinator.panel().shares_a_cluster
-    }
-
-    /// How many voters the client has.
-    pub(crate) fn voters(&self) -> usize {
-        self.parts.coordinator.panel().quorum.voters()
-    }
-
-    pub(crate) fn forms(&self) -> &Forms {
-        &self.parts.forms
     }
 
     /// The end of a time that begins now.

@@ -111,7 +111,7 @@ impl Election {
         &self,
         value: V,
     ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
-        self.run_for(&value, self.0.once())
+        self.run_for(&value, self.0.asking.once())
     }
 
     /// As [`campaign`](Self::campaign), waiting no longer than `limit`; `None` if its turn had not
@@ -130,7 +130,7 @@ impl Election {
         value: V,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
-        self.run_for(&value, self.0.within(limit))
+        self.run_for(&value, self.0.asking.within(limit))
     }
 
     /// As [`campaign_within`](Self::campaign_within), but fails if its turn has not come. The error
@@ -149,7 +149,7 @@ impl Election {
         value: V,
         limit: Duration,
     ) -> impl Future<Output = Result<Leadership, Error>> + Send + use<V> {
-        let (candidacy, limit) = (self.candidacy(value.as_ref()), self.0.within(limit));
+        let (candidacy, limit) = (self.candidacy(value.as_ref()), self.0.asking.within(limit));
         async move {
             let (speech, wish) = candidacy?;
             let entry = wish.enter_or_busy(limit).await?;

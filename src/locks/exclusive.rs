@@ -11,7 +11,7 @@ use super::{
 use crate::{
     acquire::LockRecord as _,
     hold::Wish,
-    proto::{Error, Limit, LockKind, Owner},
+    proto::{Error, LockKind, Owner},
     scripts::Answer,
     voter::Outcome,
 };
@@ -51,16 +51,6 @@ impl Exclusive {
     /// The wish for it.
     pub(super) fn wish(&self) -> Result<Wish, Error> {
         Ok(self.asking.wish(self.usable()?))
-    }
-
-    /// The end of a time that begins now.
-    pub(super) fn within(&self, time: Duration) -> Limit {
-        self.asking.within(time)
-    }
-
-    /// Of one who does not wait.
-    pub(super) fn once(&self) -> Limit {
-        self.asking.once()
     }
 
     pub(super) async fn inspect(self) -> Result<LockView, Error> {

@@ -39,7 +39,7 @@ use crate::proto::{Error, Owner, Token};
 /// voter, which it refreshes every third of the waiter deadline. Uncontended it costs the same.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
-pub struct FairMutex(Exclusive);
+pub struct FairMutex(pub(super) Exclusive);
 
 impl FairMutex {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
@@ -49,10 +49,6 @@ impl FairMutex {
     /// As this library writes it.
     pub(crate) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
         Self(self.0.dialect(dialect))
-    }
-
-    pub(super) fn into_exclusive(self) -> Exclusive {
-        self.0
     }
 
     /// Acquires for this owner, who enters again at once while it holds the lock.
@@ -139,7 +135,7 @@ impl FairMutex {
     pub fn try_lock(
         &self,
     ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.wish(), self.0.once(), MutexGuard::new)
+        enter(self.0.wish(), self.0.asking.once(), MutexGuard::new)
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if its turn had not come by
@@ -156,7 +152,7 @@ impl FairMutex {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.wish(), self.0.within(limit), MutexGuard::new)
+        enter(self.0.wish(), self.0.asking.within(limit), MutexGuard::new)
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
@@ -175,7 +171,7 @@ impl FairMutex {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
-        enter_or_busy(self.0.wish(), self.0.within(limit), MutexGuard::new)
+        enter_or_busy(self.0.wish(), self.0.asking.within(limit), MutexGuard::new)
     }
 
     /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as

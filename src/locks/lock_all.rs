@@ -30,13 +30,13 @@ enum LockSort {
 
 impl From<Mutex> for Lockable {
     fn from(mutex: Mutex) -> Self {
-        Self(LockSort::Exclusive(mutex.into_exclusive()))
+        Self(LockSort::Exclusive(mutex.0))
     }
 }
 
 impl From<FairMutex> for Lockable {
     fn from(mutex: FairMutex) -> Self {
-        Self(LockSort::Exclusive(mutex.into_exclusive()))
+        Self(LockSort::Exclusive(mutex.0))
     }
 }
 

@@ -30,7 +30,7 @@ use crate::proto::{Error, Owner, Token};
 /// same queue.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
-pub struct Mutex(Exclusive);
+pub struct Mutex(pub(super) Exclusive);
 
 impl Mutex {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
@@ -40,10 +40,6 @@ impl Mutex {
     /// As this library writes it.
     pub(crate) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
         Self(self.0.dialect(dialect))
-    }
-
-    pub(super) fn into_exclusive(self) -> Exclusive {
-        self.0
     }
 
     /// Acquires for this owner, who may enter again while it holds the lock.
@@ -171,7 +167,7 @@ impl Mutex {
     pub fn try_lock(
         &self,
     ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.wish(), self.0.once(), MutexGuard::new)
+        enter(self.0.wish(), self.0.asking.once(), MutexGuard::new)
     }
 
     /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still
@@ -194,7 +190,7 @@ impl Mutex {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.wish(), self.0.within(limit), MutexGuard::new)
+        enter(self.0.wish(), self.0.asking.within(limit), MutexGuard::new)
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
@@ -232,7 +228,7 @@ impl Mutex {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
-        enter_or_busy(self.0.wish(), self.0.within(limit), MutexGuard::new)
+        enter_or_busy(self.0.wish(), self.0.asking.within(limit), MutexGuard::new)
     }
 
     /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as

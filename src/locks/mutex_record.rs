@@ -145,7 +145,7 @@ impl MutexRecord {
         let info = LockInfo {
             kind: kind.name(),
             name,
-            key: Arc::clone(keys.key()),
+            key: Arc::clone(&keys.lock),
             is_shared: false,
             permits: None,
             is_fenced: true,

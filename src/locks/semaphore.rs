@@ -358,7 +358,7 @@ pub(super) fn record(
     }
     let settings = asking.settings();
     let terms = SemaphoreTerms { rules, waiting: settings.waiting(rules.terms.lease) };
-    let (keys, forms) = (settings.keys.semaphore(&name), asking.forms().of_semaphore(terms));
+    let (keys, forms) = (settings.keys.semaphore(&name), asking.parts.forms.of_semaphore(terms));
     let wanted = PermitsWanted { permits: all, wanted };
     Ok(Arc::new(SemaphoreRecord::new(name, keys, forms, wanted)))
 }

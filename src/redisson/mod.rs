@@ -92,7 +92,7 @@ struct Java;
 impl Dialect for Java {
     fn mutex(&self, asking: &Asking, kind: ExclusiveKind) -> Result<MutexRecord, Error> {
         let (name, rules) = asking.checked()?;
-        if asking.shares_a_cluster() {
+        if asking.coordinator().panel().shares_a_cluster {
             return Err(Error::invalid(
                 "several voters of one cluster need keys that Redisson does not know: give the \
                  cluster one voter for its locks",
@@ -110,7 +110,7 @@ impl Dialect for Java {
         Ok(MutexRecord::new(
             name.clone(),
             mutex(&name),
-            asking.forms().of_mutex(terms),
+            asking.parts.forms.of_mutex(terms),
             Some(queue),
         ))
     }
@@ -122,7 +122,7 @@ impl Dialect for Java {
         preference: Option<Preference>,
     ) -> Result<Arc<dyn LockAsked>, Error> {
         let (name, rules) = asking.checked()?;
-        let voters = asking.voters();
+        let voters = asking.coordinator().panel().quorum.voters();
         if voters > 1 {
             return Err(Error::invalid(format!(
                 "a read/write lock of Redisson has one voter, and this client has {voters}: an \

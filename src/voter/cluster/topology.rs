@@ -169,7 +169,7 @@ impl TopologyState {
     }
 
     async fn ask_one(&self, address: Address, kept: Option<&Arc<Inquirer>>) -> Outcome<Told> {
-        let kept = kept.filter(|kept| kept.address().label() == address.label());
+        let kept = kept.filter(|kept| kept.address.label() == address.label());
         if let Some(kept) = kept {
             match self.ask_by(Arc::clone(kept)).await {
                 // Its connection has ended since then.
@@ -184,7 +184,7 @@ impl TopologyState {
         let by_name = self.seeds[0].has_tls();
         match inquirer.ask("CLUSTER", &["NODES"]).await? {
             Value::Text(text) => {
-                Ok((map::read(&text, inquirer.address().host(), by_name)?, inquirer))
+                Ok((map::read(&text, inquirer.address.host(), by_name)?, inquirer))
             }
             other => Err(Cause::Rejected(format!("CLUSTER NODES answers {other:?}").into())),
         }
@@ -251,7 +251,7 @@ async fn keep(state: Arc<TopologyState>) {
 /// its voters fail together.
 async fn warn_of_full_coverage(by: &Inquirer) {
     if by.setting("cluster-require-full-coverage").await.is_some_and(|value| value == "yes") {
-        let server = by.address().label();
+        let server = by.address.label();
         tracing::warn!(
             %server,
             "cluster-require-full-coverage: one dead primary takes the whole cluster"

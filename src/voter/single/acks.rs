@@ -107,7 +107,7 @@ impl AcksNeeded {
         let command = CustomCommand::new_static("WAIT", ClusterHash::Custom(0), false);
         let within_ms = i64::try_from(self.within.as_millis()).unwrap_or(i64::MAX);
         let arguments = [i64::from(self.replicas), within_ms].map(Argument::Integer).to_vec();
-        let client = self.link.client().with_options(&Link::options(self.left));
+        let client = self.link.client.with_options(&Link::options(self.left));
         let wait = begin(async move { client.custom_raw(command, arguments).await });
         let (within, deadline) = (self.within, self.deadline);
         // Whoever asked may go before it is answered, and others wait for the answer.

@@ -17,9 +17,11 @@ use crate::voter::Tls;
 #[derive(Clone)]
 pub(crate) struct Address {
     label: Arc<str>,
-    secured: Secured,
-    sentinels: Option<Arc<Sentinels>>,
-    provider: Option<Provider>,
+    pub(super) secured: Secured,
+    /// Who is to be asked where the server is.
+    pub(super) sentinels: Option<Arc<Sentinels>>,
+    /// Who is to be asked for credentials: nobody where the address has some.
+    pub(super) provider: Option<Provider>,
 }
 
 /// Who says where the server is.
@@ -35,7 +37,7 @@ pub(super) struct Secured {
     pub(super) config: Config,
     /// Where the scheme asks for TLS.
     #[cfg(feature = "tls")]
-    tls: Option<Arc<Tls>>,
+    pub(super) tls: Option<Arc<Tls>>,
 }
 
 const SCHEMES: &str = "redis://, rediss://, redis+unix:// or redis-sentinel://";
@@ -160,27 +162,6 @@ impl Address {
     /// What connections are made with, but for what has to be read or asked before each.
     pub(super) fn config(&self) -> &Config {
         &self.secured.config
-    }
-
-    /// The same for the next connection, with what has to be read.
-    pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
-        self.secured.fresh().await
-    }
-
-    /// How it is secured by TLS, if it is.
-    #[cfg(feature = "tls")]
-    pub(super) fn tls(&self) -> Option<&Arc<Tls>> {
-        self.secured.tls.as_ref()
-    }
-
-    /// Who is to be asked where the server is.
-    pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
-        self.sentinels.as_ref()
-    }
-
-    /// Who is to be asked for credentials: nobody where the address has some.
-    pub(super) fn provider(&self) -> Option<&Provider> {
-        self.provider.as_ref()
     }
 }
 

@@ -13,8 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// See [`Builder::credentials`](crate::Builder::credentials).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    user: Option<String>,
-    password: String,
+    pub(super) user: Option<String>,
+    pub(super) password: String,
 }
 
 impl Credentials {
@@ -26,10 +26,6 @@ impl Credentials {
     /// The password of the user `default`, which a server has by `requirepass`.
     pub fn password(password: impl Into<String>) -> Self {
         Self { user: None, password: password.into() }
-    }
-
-    pub(super) fn into_parts(self) -> (Option<String>, String) {
-        (self.user, self.password)
     }
 }
 

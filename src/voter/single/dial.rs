@@ -55,7 +55,8 @@ impl Named {
 
 impl Dialer {
     pub(super) fn new(address: Address) -> Self {
-        let lookout = address.sentinels().map(|sentinels| Lookout::new(Arc::clone(sentinels)));
+        let lookout =
+            address.sentinels.as_ref().map(|sentinels| Lookout::new(Arc::clone(sentinels)));
         Self { address, lookout, demotions: 0, latest: None, patience: CONNECTING }
     }
 
@@ -74,7 +75,7 @@ impl Dialer {
 
     /// What the next connection is made with, and whom the sentinels name.
     pub(super) async fn dial(&mut self) -> Result<(Config, Option<Named>), Arc<str>> {
-        let mut config = self.address.fresh().await?;
+        let mut config = self.address.secured.fresh().await?;
         let asked = Clock::System.now();
         let primary = match &mut self.lookout {
             Some(lookout) => Some(Named { primary: lookout.ask().await?, asked }),
@@ -83,10 +84,9 @@ impl Dialer {
         if let Some(Named { primary: Primary { host, port, .. }, .. }) = &primary {
             config.server = server_at(host, *port);
         }
-        if let Some(provider) = self.address.provider() {
+        if let Some(provider) = &self.address.provider {
             let credentials = provider.ask(self.address.label()).await?;
-            let (user, password) = credentials.into_parts();
-            (config.username, config.password) = (user, Some(password));
+            (config.username, config.password) = (credentials.user, Some(credentials.password));
         }
         Ok((config, primary))
     }

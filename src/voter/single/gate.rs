@@ -84,7 +84,7 @@ impl Gate {
     /// Completes when it is open for a link to another place than this.
     pub(super) async fn elsewhere(&self, place: &str) {
         let elsewhere = |state: &GateState| match state {
-            GateState::Open(link, _) => **link.place() != *place,
+            GateState::Open(link, _) => *link.place != *place,
             _ => false,
         };
         // The sender is here, so this cannot fail.

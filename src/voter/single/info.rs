@@ -19,7 +19,7 @@ pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outc
     // The news of a connection comes a little before fred counts it as one.
     let options = Options { fail_fast: false, ..Link::options(IDENTIFICATION) };
     let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
-    let client = link.client().with_options(&options);
+    let client = link.client.with_options(&options);
     let words: Vec<Argument> = words.iter().map(|word| (*word).into()).collect();
     let reply = client.custom_raw(command, words).await;
     link.noted(reply, IDENTIFICATION)

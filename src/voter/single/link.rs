@@ -54,8 +54,9 @@ const CLOSED: &str = "connection closed";
 /// One connection to one server.
 #[derive(Debug)]
 pub(super) struct Link {
-    client: Client,
-    place: Arc<str>,
+    pub(super) client: Client,
+    /// Which server it goes to: `host:port`, or the path of a unix socket.
+    pub(super) place: Arc<str>,
     /// Anything came from the server since somebody looked.
     answered: AtomicBool,
     /// A deadline has passed: is the server still there?
@@ -155,15 +156,6 @@ impl Link {
             () = router.ended() => Err(link.trouble()),
             _ = connections.recv() => Ok((link, router)),
         }
-    }
-
-    pub(super) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// Which server it goes to: `host:port`, or the path of a unix socket.
-    pub(super) fn place(&self) -> &Arc<str> {
-        &self.place
     }
 
     /// For a request that is sent at most once, and not at all where there is no connection.

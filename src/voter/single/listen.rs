@@ -77,12 +77,12 @@ pub(super) async fn keep(
         let why = match connected {
             Ok((link, mut router, _)) => {
                 pauses.reset();
-                let messages = link.client().message_rx();
+                let messages = link.client.message_rx();
                 tried.send_replace(Some(link.trouble()));
                 let listener = Listener::new(Arc::clone(&link), &mut wanted);
                 tokio::select! {
                     () = link.watch(&mut router, || ear.is_waited_for()) => {}
-                    () = runner.gate.elsewhere(link.place()) => {}
+                    () = runner.gate.elsewhere(&link.place) => {}
                     () = hear(&link, messages, &*ear) => {}
                     () = listener.listen(&*ear, &mut wishes) => return,
                 }
@@ -148,7 +148,7 @@ impl ListenWish {
 /// allow for that. Other than to `SUBSCRIBE` the server answers in order, as it may have to say
 /// `MOVED`.
 async fn shard(link: &Link, options: &Options, channel: &str, listen: bool) -> Outcome<bool> {
-    let client = link.client().with_options(options);
+    let client = link.client.with_options(options);
     if !listen {
         let left = client.sunsubscribe(channel).await;
         return left.map(|()| true).map_err(|error| link.cause(&error, CONFIRMATION));
@@ -264,7 +264,7 @@ impl<'a> Listener<'a> {
         // one is an error, which would shift all later replies.
         let rest = rest.chunks(at_once).map(|asked| {
             let channels = asked.iter().map(|(channel, _)| channel.name.to_string()).collect();
-            begin(ask(link.client().with_options(options), channels, asked[0].1))
+            begin(ask(link.client.with_options(options), channels, asked[0].1))
         });
         let confirmed = self.confirm(rest.collect()).await;
         failed.map_or(confirmed, Err)
@@ -311,7 +311,7 @@ impl<'a> Listener<'a> {
         self.confirmations += 1;
         let (link, number) = (Arc::clone(&self.link), self.confirmations.to_string());
         async move {
-            let client = link.client().with_options(&Link::options(CONFIRMATION));
+            let client = link.client.with_options(&Link::options(CONFIRMATION));
             let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
             let reply = client.custom_raw(ping, vec![Argument::from(number)]).await;
             link.noted(reply, CONFIRMATION).and_then(replies::value)

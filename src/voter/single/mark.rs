@@ -109,7 +109,7 @@ pub(super) async fn look(
     durable: Option<bool>,
     is_unmarked: &AtomicBool,
 ) -> Outcome<Option<Mark>> {
-    let (server, answer) = (link.place(), run(link, key, life, durable, "").await?);
+    let (server, answer) = (&link.place, run(link, key, life, durable, "").await?);
     match answer.and_then(|value| Answer::each(value, 1, LOOK.width).remove(0)) {
         Ok(answer) => {
             if is_unmarked.swap(false, Relaxed) {

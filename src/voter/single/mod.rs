@@ -107,7 +107,7 @@ impl SingleNode {
         let runs = Arc::clone(&runner);
         tasks.spawn(listen::keep(address.clone(), ear, asked, runs, tried));
         #[cfg(feature = "tls")]
-        if let Some(tls) = address.tls() {
+        if let Some(tls) = &address.secured.tls {
             tasks.spawn(Arc::clone(tls).tell_of_certificate());
         }
 

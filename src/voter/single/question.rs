@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// A connection for questions. It is never made again.
 #[derive(Debug)]
 pub(in crate::voter) struct Inquirer {
-    address: Address,
+    pub(in crate::voter) address: Address,
     link: Arc<Link>,
     _router: Router,
 }
@@ -34,10 +34,6 @@ impl Inquirer {
             connected.unwrap_or_else(|_| Err(format!("no connection within {LONGEST:?}").into()));
         let (link, router) = connected.map_err(Cause::Unreachable)?;
         Ok(Self { address, link, _router: router })
-    }
-
-    pub(in crate::voter) fn address(&self) -> &Address {
-        &self.address
     }
 
     pub(in crate::voter) async fn ask(

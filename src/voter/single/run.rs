@@ -217,7 +217,7 @@ fn send(
     within: Duration,
 ) -> impl Future<Output = Raw> + use<> {
     let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
-    let client = link.client().with_options(&Link::options(within));
+    let client = link.client.with_options(&Link::options(within));
     async move {
         // fred's future has 5 KB. In a box of its own it is not a part of each future that awaits
         // it, which would have it several times.

@@ -105,7 +105,7 @@ impl Runner {
             }
             Ok(met) => {
                 if let Some(why) = &met.evicts {
-                    tracing::warn!(server = %link.place(), %why, "votes may be gone at any time");
+                    tracing::warn!(server = %link.place, %why, "votes may be gone at any time");
                 }
                 Some(met)
             }
@@ -158,15 +158,15 @@ impl Runner {
             }
             // One that is forgotten by now is none that has ended.
             if let Some(now) = met.tenure.filter(|now| Some(now) != first.tenure.as_ref()) {
-                return format!("{} has been promoted again, as {now}", link.place()).into();
+                return format!("{} has been promoted again, as {now}", link.place).into();
             }
             let why = met.evicts.filter(|_| !self.looks.may_evict);
             match (&why, evicts) {
                 (Some(why), false) => {
-                    tracing::error!(server = %link.place(), %why, "votes may be gone at any time");
+                    tracing::error!(server = %link.place, %why, "votes may be gone at any time");
                 }
                 (None, true) => {
-                    tracing::warn!(server = %link.place(), "the server deletes no votes any more");
+                    tracing::warn!(server = %link.place, "the server deletes no votes any more");
                 }
                 _ => {}
             }

@@ -33,7 +33,7 @@ fn a_label_under_sentinels_has_the_service_and_all_of_them() {
     let address = parse(text).unwrap();
     let config = address.config();
     assert_eq!((login(config), config.database), ((Some("user"), Some("a,b@")), Some(3)));
-    for (_, Secured { config, .. }) in &address.sentinels().unwrap().all {
+    for (_, Secured { config, .. }) in &address.sentinels.as_ref().unwrap().all {
         assert_eq!((login(config), config.database), ((Some("u&"), Some("=p")), None));
     }
     let encoded = parse("redis://us%3Aer:p%40ss%2Fw%25rd%C3%A9@a.example").unwrap();
