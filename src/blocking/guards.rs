@@ -51,7 +51,11 @@ macro_rules! lost_within {
 }
 
 macro_rules! guard {
-    ($(#[$about:meta])* $name:ident) => {
+    (
+        $(#[$about:meta])* $name:ident
+        $(get $get:ident -> $known:ty;)*
+        $(call $call:ident() -> $given:ty;)*
+    ) => {
         mirror! {
             $(#[$about])*
             #[must_use = "the lock is released when the guard is dropped"]
@@ -62,9 +66,11 @@ macro_rules! guard {
             get count -> u32;
             get is_held -> bool;
             get remaining -> Duration;
+            $(get $get -> $known;)*
             call extend(lease: Duration) -> ();
             call renew() -> ();
             call reenter() -> Self;
+            $(call $call() -> $given;)*
             last keep_for(time: Duration) or "the lock is released, and not kept";
             last release() or "the lock is released in the background";
         }
@@ -79,6 +85,7 @@ guard! {
     /// Dropping it releases the lock in the background: dropping never blocks and never fails.
     /// [`release`](Self::release) waits, and says whether it worked.
     MutexGuard
+    get token -> Token;
 }
 
 guard! {
@@ -93,6 +100,8 @@ guard! {
     ///
     /// It behaves as a [`MutexGuard`] does.
     WriteGuard
+    get token -> Token;
+    call read() -> ReadGuard;
 }
 
 guard! {
@@ -100,48 +109,12 @@ guard! {
     ///
     /// It behaves as a [`MutexGuard`] does.
     PermitGuard
-}
-
-impl PermitGuard {
-    /// How many permits it has.
-    pub fn permits(&self) -> u32 {
-        self.inner.permits()
-    }
-
-    /// The number of its permit, or of its first:
-    /// [`PermitGuard::slot`](crate::PermitGuard::slot).
-    pub fn slot(&self) -> u32 {
-        self.inner.slot()
-    }
-
-    /// The numbers of all its permits.
-    pub fn slots(&self) -> Vec<u32> {
-        self.inner.slots()
-    }
-}
-
-impl MutexGuard {
-    /// The fencing token of this hold: [`MutexGuard::token`](crate::MutexGuard::token).
-    pub fn token(&self) -> Token {
-        self.inner.token()
-    }
+    get permits -> u32;
+    get slot -> u32;
+    get slots -> Vec<u32>;
 }
 
 impl WriteGuard {
-    /// The fencing token of this hold: [`WriteGuard::token`](crate::WriteGuard::token).
-    pub fn token(&self) -> Token {
-        self.inner.token()
-    }
-
-    /// [`WriteGuard::read`](crate::WriteGuard::read); blocks.
-    ///
-    /// # Errors
-    ///
-    /// As [there](crate::WriteGuard::read). [`is_inside_runtime`](Error::is_inside_runtime).
-    pub fn read(&self) -> Result<ReadGuard, Error> {
-        Ok(self.thread.wait(self.inner.read())??.mirrored(&self.thread))
-    }
-
     /// [`WriteGuard::downgrade`](crate::WriteGuard::downgrade); blocks.
     ///
     /// # Errors
