@@ -1,7 +1,6 @@
 //! The client: connecting, and where locks come from.
 
 mod builder;
-mod changing;
 mod cluster;
 mod connect;
 mod env;
