@@ -109,11 +109,12 @@ pub enum MetricUnit {
 }
 
 impl MetricUnit {
-    fn of_the_facade(self) -> metrics::Unit {
-        match self {
-            Self::Count => metrics::Unit::Count,
-            Self::Seconds => metrics::Unit::Seconds,
+    /// By Prometheus' habit the name ends with the unit.
+    const fn of(name: &str) -> Self {
+        if let [.., b'_', b's', b'e', b'c', b'o', b'n', b'd', b's'] = name.as_bytes() {
+            return Self::Seconds;
         }
+        Self::Count
     }
 }
 
@@ -192,65 +193,58 @@ pub(super) const REPAIRED: Label = label("outcome", &["stored", "failed"]);
 
 const fn metric(
     kind: MetricKind,
-    unit: MetricUnit,
     name: &'static str,
     labels: &'static [Label],
     help: &'static str,
 ) -> Metric {
-    Metric { name, kind, unit, help, labels, buckets: &[] }
+    Metric { name, kind, unit: MetricUnit::of(name), help, labels, buckets: &[] }
 }
 
 const fn counter(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
-    metric(MetricKind::Counter, MetricUnit::Count, name, labels, help)
+    metric(MetricKind::Counter, name, labels, help)
 }
 
 const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
-    metric(MetricKind::Gauge, MetricUnit::Count, name, labels, help)
+    metric(MetricKind::Gauge, name, labels, help)
 }
 
 const fn histogram(
     name: &'static str,
-    unit: MetricUnit,
     buckets: &'static [f64],
     labels: &'static [Label],
     help: &'static str,
 ) -> Metric {
-    Metric { buckets, ..metric(MetricKind::Histogram, unit, name, labels, help) }
+    Metric { buckets, ..metric(MetricKind::Histogram, name, labels, help) }
 }
 
 /// All there are.
 pub const ALL: &[Metric] = &[
     histogram(
         ACQUIRE_SECONDS,
-        MetricUnit::Seconds,
         TIMES,
         &[KIND, LOCK, ACQUIRED],
         "time to an acquire's answer, waiting included",
     ),
     histogram(
         WAIT_SECONDS,
-        MetricUnit::Seconds,
         TIMES,
         &[KIND, LOCK],
         "time from the call to the start of the attempt that won the lock",
     ),
     histogram(
         GRANT_ATTEMPTS,
-        MetricUnit::Count,
         COUNTS,
         &[KIND, LOCK],
         "attempts to gather a majority until the lock was won",
     ),
     histogram(
         GRANT_VALIDITY,
-        MetricUnit::Count,
         RATIOS,
         &[KIND, LOCK],
         "share of the validity that was left when the lock was given",
     ),
     histogram(
         RENEWAL_VALIDITY,
-        MetricUnit::Count,
         RATIOS,
         &[KIND, LOCK],
         "share of the validity that was left when a majority had renewed",
@@ -258,10 +252,9 @@ pub const ALL: &[Metric] = &[
     counter(ATTEMPTS, &[KIND, LOCK, ATTEMPTED], "attempts to gather a majority"),
     counter(VERDICTS, &[VOTER, VERDICT], "answers of voters to acquires and renewals"),
     counter(UNACKNOWLEDGED, &[VOTER], "grants that too few replicas acknowledged in time"),
-    histogram(VOTER_SECONDS, MetricUnit::Seconds, TIMES, &[VOTER], "time to a voter's answer"),
+    histogram(VOTER_SECONDS, TIMES, &[VOTER], "time to a voter's answer"),
     histogram(
         QUEUE_SECONDS,
-        MetricUnit::Seconds,
         TIMES,
         &[VOTER],
         "time that the oldest request of a call waited in the client before it left",
@@ -269,7 +262,6 @@ pub const ALL: &[Metric] = &[
     counter(RENEWALS, &[KIND, LOCK, RENEWED], "rounds of renewal"),
     histogram(
         HOLD_SECONDS,
-        MetricUnit::Seconds,
         HOLDS,
         &[KIND, LOCK],
         "time from the start of an acquisition to its hold's end",
@@ -283,26 +275,16 @@ pub const ALL: &[Metric] = &[
     gauge(CONNECTIONS, &[VOTER], "connections to the voter's servers that stand now"),
     gauge(QUARANTINED, &[VOTER], "clients for which the voter is in quarantine now"),
     counter(QUARANTINES, &[VOTER, SUSPICION], "quarantines begun"),
-    metric(
-        MetricKind::Gauge,
-        MetricUnit::Seconds,
-        CLOCK_AHEAD,
-        &[VOTER],
-        "voter's clock ahead of the client's",
-    ),
+    gauge(CLOCK_AHEAD, &[VOTER], "voter's clock ahead of the client's"),
     gauge(REFUSING, &[VOTER], "clients for which the voter answers but takes no new votes now"),
     gauge(OUT_OF_STEP, &[VOTER], "clients that disagree with others of the voter about the voters"),
     gauge(MEMORY, &[VOTER], "share of its maxmemory that the voter uses, if it has one"),
-    metric(
-        MetricKind::Gauge,
-        MetricUnit::Seconds,
+    gauge(
         CERTIFICATE_START,
         &[],
         "time from which the client's own certificate is valid, since 1970",
     ),
-    metric(
-        MetricKind::Gauge,
-        MetricUnit::Seconds,
+    gauge(
         CERTIFICATE_END,
         &[],
         "time until which the client's own certificate is valid, since 1970",
@@ -329,7 +311,10 @@ pub fn buckets() -> impl Iterator<Item = (&'static str, &'static [f64])> {
 /// Tells the installed recorder every unit and help text.
 pub(crate) fn describe() {
     for Metric { name, kind, unit, help, .. } in ALL.iter().copied() {
-        let unit = unit.of_the_facade();
+        let unit = match unit {
+            MetricUnit::Count => metrics::Unit::Count,
+            MetricUnit::Seconds => metrics::Unit::Seconds,
+        };
         match kind {
             MetricKind::Counter => metrics::describe_counter!(name, unit, help),
             MetricKind::Gauge => metrics::describe_gauge!(name, unit, help),
