@@ -124,9 +124,7 @@ impl LockSeries {
             token_repairs: of.family(metric::TOKEN_REPAIRS, metric::REPAIRED),
         }
     }
-}
 
-impl LockSeries {
     /// Its counters begin.
     fn begin(&self) {
         let Self { attempts, renewals, lost, wakeups, token_repairs, .. } = self;
@@ -237,9 +235,7 @@ impl VoterSeries {
             memory: of.series(metric::MEMORY),
         }
     }
-}
 
-impl VoterSeries {
     /// Its counters begin, and there is one client more.
     pub(crate) fn begin(&self) {
         let Self { verdicts, quarantines, unacknowledged, leaked_votes, .. } = self;

@@ -199,8 +199,7 @@ impl Map {
             servers.iter().any(|server| server.id == *id && has(server))
         };
         let mut moves = Vec::new();
-        let primaries = || servers.iter().filter(|server| server.is_primary);
-        for server in primaries() {
+        for server in servers.iter().filter(|server| server.is_primary) {
             let slots: Vec<u16> =
                 server.all_slots().filter(|slot| next.is_news(server, *slot)).collect();
             if slots.is_empty() && server.has_slots() {
@@ -239,21 +238,20 @@ impl Map {
                 }
             }
         }
-        next.retire(primaries);
+        next.retire(servers);
         moves.sort_unstable();
         moves.dedup();
         (next, moves)
     }
-}
 
-impl Map {
     /// Who has neither slots nor the place of a primary leads nothing: when it is a primary again
     /// it may know less than the one before it.
-    fn retire<'a, P: Iterator<Item = &'a ClusterServer>>(&mut self, primaries: impl Fn() -> P) {
+    fn retire(&mut self, servers: &[ClusterServer]) {
         let mut leads = vec![false; self.leaders.len()];
         self.shards.iter().flatten().for_each(|shard| leads[*shard] = true);
         for (leader, leads) in self.leaders.iter_mut().zip(leads) {
-            if !leads && !primaries().any(|server| server.id == leader.id) {
+            let is_it = |server: &ClusterServer| server.is_primary && server.id == leader.id;
+            if !leads && !servers.iter().any(is_it) {
                 *leader = ClusterLeader::default();
             }
         }
