@@ -6,7 +6,7 @@ use super::reach::{Secret, looks};
 use crate::{
     proto::Error,
     settings::Settings,
-    voter::{ClusterNode, Ear, Node, Seat, Security, Topology},
+    voter::{Address, ClusterNode, Ear, Node, Seat, Topology},
 };
 
 /// What to do where two voters of a cluster have one primary, and so fail together.
@@ -42,7 +42,7 @@ pub enum SharedPrimaries {
 #[derive(Clone, Debug)]
 #[must_use = "it does nothing until a builder has it"]
 pub struct Cluster {
-    seeds: Vec<Secret>,
+    pub(super) seeds: Vec<Secret>,
     /// How many votes it casts.
     pub(super) voters: u16,
     shared: SharedPrimaries,
@@ -72,29 +72,9 @@ impl Cluster {
         self
     }
 
-    #[cfg(feature = "tls")]
-    pub(super) fn has_tls(&self) -> bool {
-        self.seeds.iter().any(Secret::has_tls)
-    }
-
-    /// Whether its addresses can be read.
-    pub(super) fn read(&self, security: &Security) -> Result<(), Error> {
-        self.seeds.iter().try_for_each(|seed| seed.read(security).map(drop))
-    }
-
-    /// Whether it is the cluster of another, as far as the addresses say.
-    pub(super) fn shares_a_seed(&self, other: &Self, security: &Security) -> Result<bool, Error> {
-        let read = |seed: &Secret| Ok(Arc::clone(seed.read(security)?.label()));
-        let seeds = self.seeds.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
-        let others = other.seeds.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
-        Ok(seeds.iter().any(|seed| others.contains(seed)))
-    }
-
     /// Starts to look at the cluster. `again`: it has other votes with another number of voters,
     /// which the labels tell apart.
-    pub(super) fn parts(&self, security: &Security, again: bool) -> Result<Vec<Part>, Error> {
-        let seeds =
-            self.seeds.iter().map(|seed| seed.read(security)).collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn parts(&self, seeds: Vec<Address>, again: bool) -> Result<Vec<Part>, Error> {
         let Some(first) = seeds.first() else {
             return Err(Error::invalid("a cluster has no address"));
         };

@@ -20,11 +20,6 @@ impl Secret {
     pub(super) fn read(&self, security: &Security) -> Result<Address, Error> {
         Address::parse(&self.0, security)
     }
-
-    #[cfg(feature = "tls")]
-    pub(super) fn has_tls(&self) -> bool {
-        self.0.starts_with("rediss")
-    }
 }
 
 impl fmt::Debug for Secret {

@@ -1,6 +1,6 @@
 //! Where voters are, as the user says it and as it is after the check.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 use super::{
     cluster::{Cluster, Part},
@@ -30,63 +30,68 @@ impl Source {
         Self::Address(Secret::new(address))
     }
 
-    /// Whether its addresses can be read.
-    pub(super) fn read(&self, security: &Security) -> Result<(), Error> {
-        match self {
-            Self::Address(address) => address.read(security).map(drop),
-            Self::Cluster(cluster) => cluster.read(security),
+    /// The same with its addresses, if they can be read.
+    pub(super) fn read(&self, security: &Security) -> Result<ReadSource<'_>, Error> {
+        let written: &[Secret] = match self {
+            Self::Address(address) => slice::from_ref(address),
+            Self::Cluster(cluster) => &cluster.seeds,
             #[cfg(feature = "embedded")]
-            Self::Embedded(_) => Ok(()),
-        }
+            Self::Embedded(_) => &[],
+        };
+        let addresses = written.iter().map(|address| address.read(security));
+        Ok(ReadSource { source: self, addresses: addresses.collect::<Result<_, _>>()? })
     }
+}
 
+/// A source whose addresses could be read.
+pub(super) struct ReadSource<'a> {
+    source: &'a Source,
+    addresses: Vec<Address>,
+}
+
+impl ReadSource<'_> {
     /// Its voters. `again`: another source has voters of the same cluster.
-    pub(super) fn origins(&self, security: &Security, again: bool) -> Result<Vec<Origin>, Error> {
-        Ok(match self {
-            Self::Address(address) => vec![Origin::Single(address.read(security)?)],
-            Self::Cluster(cluster) => {
-                cluster.parts(security, again)?.into_iter().map(Origin::Cluster).collect()
+    pub(super) fn origins(&self, again: bool) -> Result<Vec<Origin>, Error> {
+        let addresses = self.addresses.clone();
+        Ok(match self.source {
+            Source::Address(_) => addresses.into_iter().map(Origin::Single).collect(),
+            Source::Cluster(cluster) => {
+                cluster.parts(addresses, again)?.into_iter().map(Origin::Cluster).collect()
             }
             #[cfg(feature = "embedded")]
-            Self::Embedded(voter) => vec![Origin::Embedded(voter.clone())],
+            Source::Embedded(voter) => vec![Origin::Embedded(voter.clone())],
         })
     }
 
-    /// Whether both name the same voters.
-    pub(super) fn is_same(&self, other: &Self, security: &Security) -> Result<bool, Error> {
-        Ok(match (self, other) {
-            (Self::Address(one), Self::Address(other)) => {
-                one.read(security)?.label() == other.read(security)?.label()
-            }
-            (Self::Cluster(one), Self::Cluster(other)) => {
-                one.voters == other.voters && one.shares_a_seed(other, security)?
+    /// Whether both name the same voters. Servers are the same where they are written alike, but
+    /// for the login; clusters where they have an address in common and as many votes.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self.source, other.source) {
+            (Source::Address(_), Source::Address(_)) => self.shares_an_address(other),
+            (Source::Cluster(one), Source::Cluster(also)) => {
+                one.voters == also.voters && self.shares_an_address(other)
             }
             #[cfg(feature = "embedded")]
-            (Self::Embedded(one), Self::Embedded(other)) => one.is_same(other),
+            (Source::Embedded(one), Source::Embedded(also)) => one.is_same(also),
             _ => false,
-        })
+        }
     }
 
-    /// Whether both are votes of one cluster.
-    pub(super) fn is_of_one_cluster(
-        &self,
-        other: &Self,
-        security: &Security,
-    ) -> Result<bool, Error> {
-        match (self, other) {
-            (Self::Cluster(one), Self::Cluster(other)) => one.shares_a_seed(other, security),
-            _ => Ok(false),
-        }
+    /// Whether both are votes of one cluster, as far as the addresses say.
+    pub(super) fn is_of_one_cluster(&self, other: &Self) -> bool {
+        let sources = (self.source, other.source);
+        matches!(sources, (Source::Cluster(_), Source::Cluster(_))) && self.shares_an_address(other)
+    }
+
+    fn shares_an_address(&self, other: &Self) -> bool {
+        let is_known =
+            |one: &Address| other.addresses.iter().any(|also| one.label() == also.label());
+        self.addresses.iter().any(is_known)
     }
 
     #[cfg(feature = "tls")]
     pub(super) fn has_tls(&self) -> bool {
-        match self {
-            Self::Address(address) => address.has_tls(),
-            Self::Cluster(cluster) => cluster.has_tls(),
-            #[cfg(feature = "embedded")]
-            Self::Embedded(_) => false,
-        }
+        self.addresses.iter().any(Address::has_tls)
     }
 }
 

@@ -148,7 +148,7 @@ impl Address {
         }
     }
 
-    pub(in crate::voter) fn has_tls(&self) -> bool {
+    pub(crate) fn has_tls(&self) -> bool {
         self.config().uses_tls()
     }
 
