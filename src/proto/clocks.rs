@@ -2,12 +2,25 @@
 
 use std::time::Duration;
 
-use super::{
-    Drift,
-    nanos::{length, nanos, since_beginning},
-    pause::PauseStep,
-};
+use super::Drift;
 use crate::proto::Moment;
+
+/// Nanoseconds since the beginning of the client's clock: negative for what was before it, as the
+/// starts of most servers are where that clock is as young as its machine or its process.
+pub(super) type Nanos = i128;
+
+pub(super) fn nanos(time: Duration) -> i128 {
+    i128::try_from(time.as_nanos()).unwrap_or(i128::MAX)
+}
+
+pub(super) fn since_beginning(moment: Moment) -> Nanos {
+    nanos(moment.since(Moment::BEGINNING))
+}
+
+/// Nothing where it is negative.
+pub(super) fn length(nanos: i128) -> Duration {
+    Duration::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
+}
 
 /// What a server's clock showed since 1970, and between which moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,5 +130,39 @@ impl ClockCourse {
         self.span =
             Span { least: expected.least.max(span.least), most: expected.most.min(span.most) };
         None
+    }
+}
+
+/// By how much a voter's clock stepped ahead of the client's, and when. Where it was the client's
+/// that stood still, all voters' clocks seem to have stepped ahead alike.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PauseStep {
+    pub(super) least: Nanos,
+    pub(super) most: Nanos,
+    /// When what it was measured by before had been asked for: it had not stepped yet.
+    pub(super) after: Moment,
+    /// When it was seen.
+    pub(super) until: Moment,
+}
+
+impl PauseStep {
+    /// What both can be, if they can be one step of the client's clock.
+    pub(super) fn meet(self, other: Self) -> Option<Self> {
+        let met = Self {
+            least: self.least.max(other.least),
+            most: self.most.min(other.most),
+            after: self.after.max(other.after),
+            until: self.until.min(other.until),
+        };
+        (met.least <= met.most && met.after <= met.until).then_some(met)
+    }
+
+    pub(super) fn meets(self, other: Self) -> bool {
+        self.meet(other).is_some()
+    }
+
+    /// No less than the client stood still.
+    pub(super) fn length(self) -> Duration {
+        length(self.most)
     }
 }

@@ -17,9 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Drift, Quorum, Stamp,
-    clocks::{ClockCourse, Span},
-    nanos::{Nanos, length, nanos, since_beginning},
-    pause::PauseStep,
+    clocks::{ClockCourse, Nanos, PauseStep, Span, length, nanos, since_beginning},
 };
 use crate::proto::{Cause, Moment, Quarantine, Quarantined, RestartGuard, Side, Verdict};
 
