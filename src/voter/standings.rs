@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fmt, mem,
+    mem,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
@@ -34,6 +34,7 @@ pub(crate) struct Cast {
 }
 
 /// The standing of every voter.
+#[derive(Debug)]
 pub(crate) struct Standings {
     labels: Vec<Arc<str>>,
     series: Vec<VoterSeries>,
@@ -495,12 +496,6 @@ impl Standings {
 impl Drop for Standings {
     fn drop(&mut self) {
         self.retire();
-    }
-}
-
-impl fmt::Debug for Standings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Standings").field("state", &self.state).finish_non_exhaustive()
     }
 }
 

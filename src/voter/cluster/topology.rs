@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    fmt,
     pin::pin,
     sync::{Arc, Mutex},
     time::Duration,
@@ -262,11 +261,5 @@ async fn warn_of_full_coverage(by: &Inquirer) {
 impl Drop for Topology {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-impl fmt::Debug for Topology {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Topology").field("seeds", &self.state.seeds).finish_non_exhaustive()
     }
 }

@@ -209,14 +209,6 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Without their configurations, in which passwords are.
-impl fmt::Debug for Sentinels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.all.iter().map(|(name, _)| name);
-        write!(f, "Sentinels({}@{:?})", self.service, names.collect::<Vec<_>>())
-    }
-}
-
 /// What is wrong with a text that says nothing of a scheme; shown where it can hold no password.
 fn without_scheme(text: &str) -> String {
     let is_place = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);

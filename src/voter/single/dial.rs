@@ -27,7 +27,6 @@ const LONGEST_CONNECTING: Duration = Duration::from_secs(4);
 const TOLD: Duration = Duration::from_secs(4);
 
 /// Finds out how to connect, anew each time.
-#[derive(Debug)]
 pub(super) struct Dialer {
     address: Address,
     lookout: Option<Lookout>,

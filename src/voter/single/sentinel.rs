@@ -50,13 +50,12 @@ impl fmt::Display for Primary {
 }
 
 /// The connections to all sentinels of a service, each kept for as long as it answers.
-#[derive(Debug)]
 pub(super) struct Lookout {
     sentinels: Arc<Sentinels>,
     contacts: Vec<Contact>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Contact(Option<(Arc<Link>, Router)>);
 
 impl Lookout {
