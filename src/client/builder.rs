@@ -21,12 +21,12 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[must_use = "it does nothing until it connects"]
 pub struct Builder {
-    voters: VoterSet,
-    replaced: Option<VoterSet>,
+    pub(super) voters: VoterSet,
+    pub(super) replaced: Option<VoterSet>,
     pub(super) security: Security,
     pub(super) settings: Settings,
-    seed: Option<u64>,
-    clock: Option<Clock>,
+    pub(super) seed: Option<u64>,
+    pub(super) clock: Option<Clock>,
 }
 
 impl Builder {
@@ -438,9 +438,7 @@ impl Builder {
     /// # }
     /// ```
     pub async fn connect(self) -> Result<Quorate, Error> {
-        let Self { voters, replaced, security, settings, seed, clock } = self;
-        let coordinator =
-            connect(&voters, replaced.as_ref(), &security, settings, seed, clock).await?;
+        let coordinator = connect(self).await?;
         let forms = Forms::new(coordinator.settings());
         let parts = LockParts { coordinator, holds: Arc::default(), forms };
         Ok(Quorate { parts: Arc::new(parts) })

@@ -8,7 +8,7 @@ use futures::{
 };
 
 use super::{
-    VoterSet,
+    Builder,
     roll::{self, Roll},
     source::{self, Origin},
 };
@@ -18,7 +18,7 @@ use crate::{
     metric,
     proto::{Cause, Error, Kind, Rounded, Verdict},
     settings::Settings,
-    voter::{Cast, Ear, Identity, Outcome, Security, Seen, Standings, needs_an_operator},
+    voter::{Cast, Ear, Identity, Outcome, Seen, Standings, needs_an_operator},
 };
 
 /// Pause between two questions to a voter that does not say who it is.
@@ -26,16 +26,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How often voters that seem too far away are asked again, at least.
 const QUESTIONS: usize = 3;
 
-pub(super) async fn connect(
-    voters: &VoterSet,
-    replaced: Option<&VoterSet>,
-    security: &Security,
-    settings: Settings,
-    seed: Option<u64>,
-    clock: Option<Clock>,
-) -> Result<Arc<Coordinator>, Error> {
+pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error> {
+    let Builder { voters, replaced, security, settings, seed, clock } = builder;
     settings.check()?;
-    let Roll { origins, quorum, clusters } = roll::roll(voters, replaced, security)?;
+    let Roll { origins, quorum, clusters } = roll::roll(&voters, replaced.as_ref(), &security)?;
     source::check_replicas(&origins, settings.replica_acks)?;
     let clock = source::clock(&origins, clock.as_ref())?;
     let name = source::name(&origins, &settings)?;
@@ -49,7 +43,6 @@ pub(super) async fn connect(
     let shares_a_cluster = clusters.iter().collect::<BTreeSet<_>>().len() < clusters.len();
     let cast = Cast { labels, clusters, spread, quorum };
     let standings = Standings::new(cast, clock.clone(), settings.suspicion());
-    standings.hold_back();
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
         let seen = Seen { voter, standings: Arc::clone(&standings) };

@@ -226,7 +226,12 @@ impl Election {
     /// # }
     /// ```
     pub fn observe(&self) -> Observer {
-        Observer::new(self.0.asking.name(), self.0.asking.coordinator(), self.asked())
+        let asking = &self.0.asking;
+        let stream = match self.asked() {
+            Ok(asked) => changes(Arc::clone(asking.coordinator()), asked).boxed(),
+            Err(error) => stream::iter([Observed::Unknown(error)]).boxed(),
+        };
+        Observer { name: asking.name().to_owned(), stream: Mutex::new(stream) }
     }
 
     fn asked(&self) -> Result<ElectionAsked, Error> {
@@ -459,18 +464,6 @@ pub struct Observer {
 }
 
 impl Observer {
-    pub(super) fn new(
-        name: &str,
-        coordinator: &Arc<Coordinator>,
-        asked: Result<ElectionAsked, Error>,
-    ) -> Self {
-        let stream = match asked {
-            Ok(asked) => changes(Arc::clone(coordinator), asked).boxed(),
-            Err(error) => stream::iter([Observed::Unknown(error)]).boxed(),
-        };
-        Self { name: name.to_owned(), stream: Mutex::new(stream) }
-    }
-
     /// The next change, without a need for `StreamExt`; `None` once the client is closed.
     ///
     /// # Cancel safety

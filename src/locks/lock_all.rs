@@ -325,17 +325,15 @@ impl LockAll {
             }
             // A lease that is not renewed may have ended while it waited for others.
             let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
-            match got.entries.iter().position(lacks) {
-                Some(missing) => {
-                    if !crate::mutant!("several_keep_what_they_have") {
-                        got.entries.fill_with(|| None);
-                    }
-                    several.missed(missing);
-                }
-                None => {
-                    return Ok(Ok(AllGuard::new(got.entries.into_iter().flatten().collect())));
-                }
+            let Some(missing) = got.entries.iter().position(lacks) else {
+                let entries: Vec<_> = got.entries.into_iter().flatten().collect();
+                stand_or_fall(&entries);
+                return Ok(Ok(AllGuard(entries)));
+            };
+            if !crate::mutant!("several_keep_what_they_have") {
+                got.entries.fill_with(|| None);
             }
+            several.missed(missing);
         }
     }
 }
@@ -454,11 +452,6 @@ impl fmt::Debug for LockAll {
 pub struct AllGuard(Vec<Entry>);
 
 impl AllGuard {
-    pub(super) fn new(entries: Vec<Entry>) -> Self {
-        stand_or_fall(&entries);
-        Self(entries)
-    }
-
     /// The names of the locks, in the order of the list.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(Entry::name)

@@ -105,7 +105,7 @@ impl Standings {
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
         let voter = |is_spread| VoterState { is_spread, ..VoterState::default() };
         let voters = spread.into_iter().map(voter).collect();
-        let (has_quorum, compares, is_quiet) = (None, false, false);
+        let (has_quorum, compares, is_quiet) = (None, false, true);
         let state = StandingsState { register, quorum, voters, has_quorum, compares, is_quiet };
         Arc::new(Self {
             labels,
@@ -436,13 +436,8 @@ impl Standings {
         );
     }
 
-    /// Logs no quarantine until it is to: a client that is given one server twice has another
-    /// trouble.
-    pub(crate) fn hold_back(&self) {
-        self.state().is_quiet = true;
-    }
-
-    /// Logs the quarantines that have begun, and from now on each at once.
+    /// Logs the quarantines that have begun, and from now on each at once. Until then none is logged:
+    /// a client that is given one server twice has another trouble.
     pub(crate) fn speak(&self) {
         let (mut state, now) = (self.state(), self.clock.now());
         state.is_quiet = false;
