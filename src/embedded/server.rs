@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -22,7 +22,7 @@ use crate::{
     clock::{Clock, Moment},
     proto::{Cause, ClockOffset, ServerInfo},
     scripts::Value,
-    voter::{Call, Ear, KeySearch, KeysFound, ONLY, Outcome, Stamp},
+    voter::{Call, Ear, KeySearch, KeysFound, ONLY, Outcome, Stamp, lock},
 };
 
 /// One embedded voter.
@@ -142,13 +142,9 @@ impl Server {
         Self { label, clock, state: Mutex::new(state) }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, ServerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Does something at the present time, and then everything that has become due.
     pub(super) fn act<T>(self: &Arc<Self>, action: impl FnOnce(&mut ServerState) -> T) -> T {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.set_time(self.clock.now());
         let result = action(&mut state);
         state.settle();
@@ -391,7 +387,7 @@ impl ServerState {
         let identity = self.life.identity(self.now);
         self.after.push(Box::new(move |server| {
             let lacks_data = ear.met(ONLY, &identity, Some(stamp));
-            let mut state = server.lock();
+            let mut state = lock(&server.state);
             if lacks_data {
                 state.rename();
             }

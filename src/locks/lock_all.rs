@@ -302,7 +302,7 @@ impl LockAll {
         let mut got = Got { entries, silence: None, taken: None };
         loop {
             match several.next(coordinator.clock().now()) {
-                SeveralNext::AskAll | SeveralNext::AskOthers(_) => {
+                SeveralNext::AskAll => {
                     let started = coordinator.clock().now();
                     got.ask(coordinator, &wishes, limit).await?;
                     if matches!(limit, Limit::Once(_)) {

@@ -1,8 +1,11 @@
 //! What a candidate, or a leader, says of itself.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use crate::proto::{LeaderValue, Proclaimed, Token};
+use crate::{
+    proto::{LeaderValue, Proclaimed, Token},
+    voter::lock,
+};
 
 /// What a candidate, or a leader, says of itself.
 #[derive(Debug)]
@@ -22,24 +25,20 @@ impl Speech {
 
     /// From now on every renewal says this.
     pub(super) fn change(&self, value: LeaderValue) {
-        let mut saying = self.saying();
+        let mut saying = lock(&self.0);
         *saying = Saying { value, changes: saying.changes + 1 };
     }
 
     /// As it is asked for the vote: its token is not known yet.
     pub(super) fn first(&self) -> String {
-        let value = self.saying().value.clone();
+        let value = lock(&self.0).value.clone();
         Proclaimed { version: Proclaimed::FIRST, token: None, value }.to_text()
     }
 
     /// As it is renewed: a later version than that of the candidate, with the token.
     pub(super) fn latest(&self, token: Option<Token>) -> String {
-        let saying = self.saying();
+        let saying = lock(&self.0);
         let version = Proclaimed::FIRST + 1 + saying.changes;
         Proclaimed { version, token, value: saying.value.clone() }.to_text()
-    }
-
-    fn saying(&self) -> MutexGuard<'_, Saying> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 /// An instant of a client's clock: nanoseconds since that clock's own beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
 impl Moment {

@@ -21,20 +21,18 @@ enum SeveralState {
     Start,
     /// This one was taken, and nothing is held.
     Wants(usize),
-    /// This one is held.
-    Has(usize),
+    /// One is held.
+    Has,
     Over,
 }
 
 /// What it does next. The locks are called by their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeveralNext {
-    /// Asks for all at once, and waits for none.
+    /// Asks at once for all that it does not have, and waits for none.
     AskAll,
     /// Waits for this one alone, with nothing in its hands.
     WaitFor(usize, Limit),
-    /// Has this one, and asks for all others at once, waiting for none.
-    AskOthers(usize),
     /// Takes one after the other, in an order that is the same for all callers, and keeps what it
     /// has.
     TakeInOrder(Limit),
@@ -49,7 +47,7 @@ impl Several {
 
     pub fn next(&self, now: Moment) -> SeveralNext {
         match self.state {
-            SeveralState::Start => SeveralNext::AskAll,
+            SeveralState::Start | SeveralState::Has => SeveralNext::AskAll,
             SeveralState::Wants(_) if self.limit.has_come(now) => SeveralNext::GiveUp,
             SeveralState::Wants(_)
                 if self.failures >= GIVES_BACK
@@ -58,7 +56,6 @@ impl Several {
                 SeveralNext::TakeInOrder(self.limit)
             }
             SeveralState::Wants(one) => SeveralNext::WaitFor(one, self.limit),
-            SeveralState::Has(one) => SeveralNext::AskOthers(one),
             SeveralState::Over => SeveralNext::GiveUp,
         }
     }
@@ -66,14 +63,14 @@ impl Several {
     /// It was the turn of the one that it waited for; or the limit came before.
     pub fn waited(&mut self, is_granted: bool) {
         self.state = match self.state {
-            SeveralState::Wants(one) if is_granted => SeveralState::Has(one),
+            SeveralState::Wants(_) if is_granted => SeveralState::Has,
             _ => SeveralState::Over,
         };
     }
 
     /// This one of those that it asked for was taken, and all is given back.
     pub fn missed(&mut self, one: usize) {
-        if matches!(self.state, SeveralState::Has(_)) {
+        if self.state == SeveralState::Has {
             self.failures = self.failures.saturating_add(1);
         }
         self.state = SeveralState::Wants(one);
@@ -98,7 +95,7 @@ mod tests {
         for (taken, next) in [(1, 0), (0, 2)] {
             assert_eq!(several.next(at(0)), SeveralNext::WaitFor(taken, Limit::Never));
             several.waited(true);
-            assert_eq!(several.next(at(0)), SeveralNext::AskOthers(taken));
+            assert_eq!(several.next(at(0)), SeveralNext::AskAll);
             several.missed(next);
         }
         assert_eq!(several.next(at(0)), SeveralNext::TakeInOrder(Limit::Never));

@@ -40,7 +40,7 @@ impl RoundId {
     pub const FIRST: Self = Self { number: 0, confirmed: 0 };
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Backing {
     /// It granted when it was last heard.
     granted: bool,
@@ -57,14 +57,7 @@ struct Backing {
 
 impl Support {
     pub fn of(voters: usize) -> Self {
-        let backing = Backing {
-            granted: false,
-            keeps: None,
-            given: Moment::BEGINNING,
-            is_gone: false,
-            forgot: None,
-        };
-        Self { voters: vec![backing; voters], rounds: 0, confirmed: 0 }
+        Self { voters: vec![Backing::default(); voters], rounds: 0, confirmed: 0 }
     }
 
     /// How many voters are known to have the hold.

@@ -30,6 +30,6 @@ pub(crate) use task::VoterReply;
 pub(crate) use task::{Seen, Voter};
 
 /// What a mutex keeps is whole at each moment, whoever panicked while it was locked.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

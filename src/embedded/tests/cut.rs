@@ -111,7 +111,7 @@ async fn what_a_client_left_under_way_arrives_though_client_and_connection_are_g
         tokio::time::sleep(ms(21)).await;
         assert_eq!(holders(&voter), ["a:1"]);
         assert!(hears.heard().is_empty(), "there is nobody to tell");
-        assert!(voter.0.lock().links.is_empty());
+        assert!(voter.0.act(|state| state.links.is_empty()));
     }
 }
 
