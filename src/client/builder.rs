@@ -439,8 +439,8 @@ impl Builder {
     /// ```
     pub async fn connect(self) -> Result<Quorate, Error> {
         let coordinator = connect(self).await?;
-        let forms = Forms::new(coordinator.settings());
-        let parts = LockParts { coordinator, holds: Arc::default(), forms };
+        let forms = Arc::new(Forms::new(coordinator.settings()));
+        let parts = LockParts { coordinator, holds: Arc::default(), forms, dialect: None };
         Ok(Quorate { parts: Arc::new(parts) })
     }
 }

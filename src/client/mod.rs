@@ -133,7 +133,7 @@ impl Quorate {
 
     /// For operators: looks at any lock, finds locks, and ends holds by force.
     pub fn admin(&self) -> Admin {
-        Admin::new(&self.parts, None)
+        Admin::new(&self.parts)
     }
 
     /// Several locks as one: all or none, whatever order callers name them in. Mutexes and fair

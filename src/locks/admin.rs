@@ -6,7 +6,7 @@ use futures::future::try_join_all;
 
 use super::{
     Access, LockParts,
-    asking::{Asking, Dialect},
+    asking::Asking,
     mutex_record::ExclusiveKind,
     record::{LockAsked, Record},
     semaphore,
@@ -56,8 +56,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Admin {
     parts: Arc<LockParts>,
-    /// None: locks as ours are.
-    dialect: Option<&'static dyn Dialect>,
 }
 
 /// The locks that were found on the voters, as [`Admin::find`] found them.
@@ -75,8 +73,8 @@ pub struct FoundLocks {
 }
 
 impl Admin {
-    pub(crate) fn new(parts: &Arc<LockParts>, dialect: Option<&'static dyn Dialect>) -> Self {
-        Self { parts: Arc::clone(parts), dialect }
+    pub(crate) fn new(parts: &Arc<LockParts>) -> Self {
+        Self { parts: Arc::clone(parts) }
     }
 
     /// Asks every voter who holds a lock and who waits for it. Once a majority has answered, the
@@ -144,7 +142,7 @@ impl Admin {
 
     async fn found(self, names: Arc<str>, limit: usize) -> FoundLocks {
         let mut found = FoundLocks { locks: Vec::new(), is_complete: false, missing: Vec::new() };
-        if self.dialect.is_some() {
+        if self.parts.dialect.is_some() {
             return found;
         }
         let coordinator = &self.parts.coordinator;
@@ -258,14 +256,11 @@ impl Admin {
     }
 
     fn lock(&self, kind: LockKind, name: &str) -> Result<(Asking, Record), Error> {
-        let asking = match self.dialect {
-            Some(dialect) => Asking::new(&self.parts, name).dialect(dialect),
-            None => Asking::new(&self.parts, name),
-        };
+        let asking = Asking::new(&self.parts, name);
         let lock: Arc<dyn LockAsked> = match kind {
             LockKind::Mutex => Arc::new(asking.mutex(ExclusiveKind::FairMutex)?),
             LockKind::RwLock => asking.rw_lock(Access::Write, None)?,
-            LockKind::Semaphore | LockKind::Election if self.dialect.is_some() => {
+            LockKind::Semaphore | LockKind::Election if self.parts.dialect.is_some() => {
                 return Err(Error::invalid(format!("there is no {kind} of another library")));
             }
             LockKind::Semaphore => semaphore::record(&asking, Slots::MOST.into(), 1)?,

@@ -17,18 +17,19 @@ use crate::{
 };
 
 /// What a client gives to each of its locks.
+#[derive(Clone)]
 pub(crate) struct LockParts {
     pub(crate) coordinator: Arc<Coordinator>,
     pub(crate) holds: Arc<Holds>,
-    pub(crate) forms: Forms,
+    pub(crate) forms: Arc<Forms>,
+    /// None: locks as ours are.
+    pub(crate) dialect: Option<&'static dyn Dialect>,
 }
 
 /// Which lock, for whom, and for how long.
 #[derive(Clone)]
 pub(crate) struct Asking {
     pub(crate) parts: Arc<LockParts>,
-    /// None: as ours are.
-    dialect: Option<&'static dyn Dialect>,
     name: Result<LockName, Error>,
     owner: Option<Owner>,
     lease: Duration,
@@ -51,7 +52,7 @@ pub(crate) trait Dialect: Sync {
 impl Asking {
     /// The record of a mutex of this kind.
     pub(super) fn mutex(&self, kind: ExclusiveKind) -> Result<MutexRecord, Error> {
-        if let Some(dialect) = self.dialect {
+        if let Some(dialect) = self.parts.dialect {
             return dialect.mutex(self, kind);
         }
         let ((name, rules), settings) = (self.checked()?, self.settings());
@@ -69,7 +70,7 @@ impl Asking {
         access: Access,
         preference: Option<Preference>,
     ) -> Result<Arc<dyn LockAsked>, Error> {
-        if let Some(dialect) = self.dialect {
+        if let Some(dialect) = self.parts.dialect {
             return dialect.rw_lock(self, access, preference);
         }
         let ((name, rules), settings) = (self.checked()?, self.settings());
@@ -81,16 +82,11 @@ impl Asking {
     pub(super) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
         Self {
             parts: Arc::clone(parts),
-            dialect: None,
             name: LockName::parse(name),
             owner: None,
             lease: parts.coordinator.settings().lease,
             renewed: true,
         }
-    }
-
-    pub(super) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
-        Self { dialect: Some(dialect), ..self }
     }
 
     pub(super) fn owner(self, owner: Owner) -> Self {

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    asking::{Asking, Dialect},
+    asking::Asking,
     mutex_record::{ExclusiveKind, MutexRecord},
     record::{LockAsked as _, Record},
 };
@@ -33,11 +33,6 @@ impl Exclusive {
     fn made(asking: Asking, kind: ExclusiveKind) -> Self {
         let record = asking.mutex(kind).map(Arc::new);
         Self { asking, kind, record }
-    }
-
-    /// As this library writes it.
-    pub(super) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
-        Self::made(self.asking.dialect(dialect), self.kind)
     }
 
     pub(super) fn owner(self, owner: Owner) -> Self {

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView, MutexGuard,
-    asking::{Dialect, enter, enter_or_busy, given_token, wait, work_under},
+    asking::{enter, enter_or_busy, given_token, wait, work_under},
     exclusive::Exclusive,
     mutex_record::ExclusiveKind,
 };
@@ -44,11 +44,6 @@ pub struct FairMutex(pub(super) Exclusive);
 impl FairMutex {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
         Self(Exclusive::new(parts, name, ExclusiveKind::FairMutex))
-    }
-
-    /// As this library writes it.
-    pub(crate) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
-        Self(self.0.dialect(dialect))
     }
 
     /// Acquires for this owner, who enters again at once while it holds the lock.

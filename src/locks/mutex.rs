@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    asking::{Dialect, enter, enter_or_busy, given_token, wait, work_under},
+    asking::{enter, enter_or_busy, given_token, wait, work_under},
     exclusive::Exclusive,
     guard::{guard, token},
     mutex_record::ExclusiveKind,
@@ -35,11 +35,6 @@ pub struct Mutex(pub(super) Exclusive);
 impl Mutex {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
         Self(Exclusive::new(parts, name, ExclusiveKind::Mutex))
-    }
-
-    /// As this library writes it.
-    pub(crate) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
-        Self(self.0.dialect(dialect))
     }
 
     /// Acquires for this owner, who may enter again while it holds the lock.

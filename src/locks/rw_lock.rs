@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Access, LockParts, LockView, Preference,
-    asking::{Asking, Dialect, enter, enter_or_busy, given_token, wait, work_under},
+    asking::{Asking, enter, enter_or_busy, given_token, wait, work_under},
     guard::{guard, token},
     record::{LockAsked, Record},
 };
@@ -60,11 +60,6 @@ pub struct RwLock {
 impl RwLock {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
         Self::made(Asking::new(parts, name), None)
-    }
-
-    /// As this library writes it.
-    pub(crate) fn dialect(self, dialect: &'static dyn Dialect) -> Self {
-        Self::made(self.asking.dialect(dialect), self.preference)
     }
 
     fn made(asking: Asking, preference: Option<Preference>) -> Self {

@@ -41,7 +41,7 @@ pub struct Redisson(Arc<LockParts>);
 
 impl Redisson {
     pub(crate) fn new(parts: &Arc<LockParts>) -> Self {
-        Self(Arc::clone(parts))
+        Self(Arc::new(LockParts { dialect: Some(&Java), ..LockParts::clone(parts) }))
     }
 
     /// The `RLock` of this name, or the `RFencedLock`; over several servers the `RedissonRedLock`
@@ -52,13 +52,13 @@ impl Redisson {
     /// Java stands in no queue of ours, and gets the lock when it asks first. Waiting for a name
     /// that is an `RFairLock` in Java is [invalid](Error::is_invalid).
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
-        Mutex::new(&self.0, name.as_ref()).dialect(&Java)
+        Mutex::new(&self.0, name.as_ref())
     }
 
     /// The same lock, given to waiters in Rust in the order of asking. Java passes them when it asks
     /// first.
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
-        FairMutex::new(&self.0, name.as_ref()).dialect(&Java)
+        FairMutex::new(&self.0, name.as_ref())
     }
 
     /// The `RReadWriteLock` of this name. The record has the bare name, the channel is
@@ -71,13 +71,13 @@ impl Redisson {
     /// it sooner. Do not give a mutex and a read/write lock the same name: in Java readers join
     /// the record of a mutex.
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
-        RwLock::new(&self.0, name.as_ref()).dialect(&Java)
+        RwLock::new(&self.0, name.as_ref())
     }
 
     /// Looks at locks of Redisson, and ends their holds by force, whoever has them: mutexes and
     /// read/write locks. It [finds](Admin::find) none, as their names have nothing in common.
     pub fn admin(&self) -> Admin {
-        Admin::new(&self.0, Some(&Java))
+        Admin::new(&self.0)
     }
 }
 
