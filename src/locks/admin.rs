@@ -5,12 +5,8 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use futures::future::try_join_all;
 
 use super::{
-    Access, LockParts,
-    asking::Asking,
-    mutex_record::ExclusiveKind,
-    record::{LockAsked, Record},
-    semaphore,
-    view::LockView,
+    Access, LockParts, asking::Asking, mutex_record::ExclusiveKind, record::Record,
+    request::LockAsked, semaphore, view::LockView,
 };
 use crate::{
     proto::{Cause, Error, FoundLock, HoldId, Kind, LockKind, Slots, Verdict, VoterReport},

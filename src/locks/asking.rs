@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use super::{
     Access, Preference,
     mutex_record::{ExclusiveKind, MutexForms, MutexRecord, MutexTerms},
-    record::LockAsked,
+    request::LockAsked,
     rw_record::{RwForms, RwRecord, RwTerms},
     semaphore_record::{SemaphoreForms, SemaphoreTerms},
 };

@@ -6,7 +6,8 @@ use super::{
     LockParts, LockView,
     asking::Asking,
     mutex_record::{ExclusiveKind, MutexRecord},
-    record::{LockAsked as _, Record},
+    record::Record,
+    request::LockAsked as _,
 };
 use crate::{
     acquire::LockRecord as _,

@@ -4,8 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    record::LockAsked,
-    request::{self, Form, flag, millis, ticket, token},
+    request::{self, Form, LockAsked, flag, millis, ticket, token},
     speech::Speech,
 };
 use crate::{

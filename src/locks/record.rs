@@ -1,36 +1,19 @@
 //! A lock of any kind, as one asks about it who has no hold of it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{
     asking::Asking,
+    request::LockAsked,
     view::{Holder, LockState, LockView, VoterView},
 };
 use crate::{
-    acquire::{ElectionAsked, LockRecord, place},
-    proto::{Error, HoldId, LockKind},
+    acquire::place,
+    proto::{Error, LockKind},
     scripts::{Answer, LockSeen},
     settings::Settings,
     voter::{Call, Outcome},
 };
-
-/// What one asks who has no hold of the lock.
-pub(crate) trait LockAsked: LockRecord {
-    /// Asks who has it and who waits; of a semaphore for the slots from `from` on, as many as one
-    /// call may tell.
-    fn inspect(&self, from: u64) -> Call;
-
-    /// Ends a named hold; its mark stays for `marker`.
-    fn force_release(&self, hold: &HoldId, marker: Duration) -> Call;
-
-    /// Takes out who waits, and what is none of its records.
-    fn clear(&self) -> Call;
-
-    /// The question who leads, of an election.
-    fn leader_asked(self: Arc<Self>) -> Option<ElectionAsked> {
-        None
-    }
-}
 
 /// A lock as one asks about it who has no hold of it.
 pub(super) struct Record {

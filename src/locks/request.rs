@@ -1,4 +1,4 @@
-//! One request to every voter.
+//! What is asked of every voter.
 
 use std::{
     iter::{empty, once},
@@ -7,11 +7,30 @@ use std::{
 };
 
 use crate::{
+    acquire::{ElectionAsked, LockRecord},
     keys::Word,
     proto::{HoldId, Rules, Ticket, Token},
     scripts::Script,
     voter::{Call, Request, Requests},
 };
+
+/// What one asks who has no hold of the lock.
+pub(crate) trait LockAsked: LockRecord {
+    /// Asks who has it and who waits; of a semaphore for the slots from `from` on, as many as one
+    /// call may tell.
+    fn inspect(&self, from: u64) -> Call;
+
+    /// Ends a named hold; its mark stays for `marker`.
+    fn force_release(&self, hold: &HoldId, marker: Duration) -> Call;
+
+    /// Takes out who waits, and what is none of its records.
+    fn clear(&self) -> Call;
+
+    /// The question who leads, of an election.
+    fn leader_asked(self: Arc<Self>) -> Option<ElectionAsked> {
+        None
+    }
+}
 
 /// What all requests of one script have in common, whatever hold they are for.
 #[derive(Clone, Debug)]

@@ -10,7 +10,8 @@ use super::{
     Access, LockParts, LockView, Preference,
     asking::{Asking, enter, enter_or_busy, given_token, wait, work_under},
     guard::{guard, token},
-    record::{LockAsked, Record},
+    record::Record,
+    request::LockAsked,
 };
 use crate::{
     hold::Wish,

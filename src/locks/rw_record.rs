@@ -3,10 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    record::LockAsked,
-    request::{self, Form, flag, millis, ticket, token},
-};
+use super::request::{self, Form, LockAsked, flag, millis, ticket, token};
 use crate::{
     acquire::{Ask, LockInfo, LockRecord},
     keys::{RwKeys, Word},

@@ -3,10 +3,7 @@
 
 use std::{iter::once, sync::Arc, time::Duration};
 
-use super::{
-    record::LockAsked,
-    request::{self, Form, flag, millis, ticket},
-};
+use super::request::{self, Form, LockAsked, flag, millis, ticket};
 use crate::{
     acquire::{Ask, LockInfo, LockRecord},
     keys::{SemaphoreKeys, Word},
