@@ -15,7 +15,7 @@ use crate::{
 
 /// What a caller asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct LockRequest {
     pub(crate) coordinator: Arc<Coordinator>,
     pub(crate) holds: Arc<Holds>,
     pub(crate) record: Arc<dyn LockRecord>,
@@ -24,7 +24,7 @@ pub(crate) struct Wish {
     pub(crate) owner: Option<Owner>,
 }
 
-impl Wish {
+impl LockRequest {
     /// Enters the lock. `None`: it is another's, and the limit came.
     pub(crate) async fn enter(&self, limit: Limit) -> Result<Option<Entry>, Error> {
         self.enter_unless_refused(limit).await.map(Result::ok)

@@ -44,10 +44,10 @@ impl Entry {
     /// before.
     pub(super) async fn again(
         hold: &Arc<Hold>,
-        wish: Option<(Terms, bool)>,
+        request: Option<(Terms, bool)>,
         what: &'static str,
     ) -> Result<Option<Self>, Error> {
-        let terms = wish.map(|(terms, _)| terms);
+        let terms = request.map(|(terms, _)| terms);
         let Some((mut round, mut exchange)) = hold.enter(terms) else {
             return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
         };
@@ -58,7 +58,7 @@ impl Entry {
         keeper::attend(hold);
         match end {
             RoundEnd::Renewed if hold.is_held() => {
-                if let Some((terms, renewed)) = wish {
+                if let Some((terms, renewed)) = request {
                     hold.widen(terms, renewed);
                     keeper::attend(hold);
                 }
@@ -116,9 +116,9 @@ impl Entry {
     /// Renews as a further entry would, and keeps no entry of it.
     async fn enter_for(&self, lease: Option<Duration>, what: &'static str) -> Result<(), Error> {
         let rules = lease.map(|lease| self.hold.coordinator().settings().rules(lease));
-        let wish = rules.transpose()?.map(|rules| (rules.terms, !self.hold.is_fixed()));
+        let request = rules.transpose()?.map(|rules| (rules.terms, !self.hold.is_fixed()));
         // Never `None`: this entry has not left.
-        let further = Self::again(&self.hold, wish, what).await?;
+        let further = Self::again(&self.hold, request, what).await?;
         drop(further.ok_or_else(|| self.hold.lost())?);
         Ok(())
     }

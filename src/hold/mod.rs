@@ -9,7 +9,7 @@ mod keeper;
 mod lost;
 mod together;
 
-pub(crate) use enter::Wish;
+pub(crate) use enter::LockRequest;
 pub(crate) use entry::Entry;
 pub(crate) use held::Hold;
 pub(crate) use holds::Holds;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use futures::future::try_join_all;
 
 use super::{
-    Access, LockParts, asking::Asking, mutex_record::ExclusiveKind, record::Record,
+    Access, LockParts, handle::LockHandle, mutex_record::ExclusiveKind, record::Record,
     request::LockAsked, semaphore, view::LockView,
 };
 use crate::{
@@ -95,8 +95,8 @@ impl Admin {
     ) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
         let lock = self.lock(kind, name);
         async move {
-            let (asking, record) = lock?;
-            record.look(&asking).await
+            let (handle, record) = lock?;
+            record.look(&handle).await
         }
     }
 
@@ -191,13 +191,13 @@ impl Admin {
     ) -> impl Future<Output = Result<usize, Error>> + Send + use<> {
         let (lock, hold) = (self.lock(kind, name), hold.clone());
         async move {
-            let (asking, record) = lock?;
-            let seen = LockView::new(asking.name(), kind, record.ask_all(&asking).await?);
+            let (handle, record) = lock?;
+            let seen = LockView::new(handle.name(), kind, record.ask_all(&handle).await?);
             let Some(held) = seen.all_holders().into_iter().find(|held| held.hold == hold) else {
-                let kind = Kind::NotHolding { lock: asking.name().into(), hold };
+                let kind = Kind::NotHolding { lock: handle.name().into(), hold };
                 return Err(Error::new(kind, seen.report()));
             };
-            record.end(&asking, &held).await
+            record.end(&handle, &held).await
         }
     }
 
@@ -240,29 +240,29 @@ impl Admin {
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
         let lock = self.lock(kind, name);
         async move {
-            let (asking, record) = lock?;
-            let answers = record.ask(&asking, &record.lock.clear()).await?;
+            let (handle, record) = lock?;
+            let answers = record.ask(&handle, &record.lock.clear()).await?;
             let cleared = answers.iter().any(|answer| answer.as_ref().is_ok_and(Answer::is_done));
             // By name: a hold that comes from now on is none that was to be ended.
-            let views = record.ask_all(&asking).await?;
-            let holders = LockView::new(asking.name(), kind, views).all_holders();
-            try_join_all(holders.iter().map(|held| record.end(&asking, held))).await?;
+            let views = record.ask_all(&handle).await?;
+            let holders = LockView::new(handle.name(), kind, views).all_holders();
+            try_join_all(holders.iter().map(|held| record.end(&handle, held))).await?;
             Ok(cleared || !holders.is_empty())
         }
     }
 
-    fn lock(&self, kind: LockKind, name: &str) -> Result<(Asking, Record), Error> {
-        let asking = Asking::new(&self.parts, name);
+    fn lock(&self, kind: LockKind, name: &str) -> Result<(LockHandle, Record), Error> {
+        let handle = LockHandle::new(&self.parts, name);
         let lock: Arc<dyn LockAsked> = match kind {
-            LockKind::Mutex => Arc::new(asking.mutex(ExclusiveKind::FairMutex)?),
-            LockKind::RwLock => asking.rw_lock(Access::Write, None)?,
+            LockKind::Mutex => Arc::new(handle.mutex(ExclusiveKind::FairMutex)?),
+            LockKind::RwLock => handle.rw_lock(Access::Write, None)?,
             LockKind::Semaphore | LockKind::Election if self.parts.dialect.is_some() => {
                 return Err(Error::invalid(format!("there is no {kind} of another library")));
             }
-            LockKind::Semaphore => semaphore::record(&asking, Slots::MOST.into(), 1)?,
-            LockKind::Election => Arc::new(asking.mutex(ExclusiveKind::Election)?),
+            LockKind::Semaphore => semaphore::record(&handle, Slots::MOST.into(), 1)?,
+            LockKind::Election => Arc::new(handle.mutex(ExclusiveKind::Election)?),
         };
-        Ok((asking, Record { kind, lock }))
+        Ok((handle, Record { kind, lock }))
     }
 }
 

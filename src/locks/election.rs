@@ -14,12 +14,12 @@ use futures::{
 };
 
 use super::{
-    LockParts, LockView, asking::without_limit, exclusive::Exclusive, mutex_record::ExclusiveKind,
+    LockParts, LockView, exclusive::Exclusive, handle::without_limit, mutex_record::ExclusiveKind,
     speech::Speech,
 };
 use crate::{
     acquire::{Coordinator, ElectionAsked, ElectionWatch},
-    hold::{Entry, Lost, Wish},
+    hold::{Entry, LockRequest, Lost},
     proto::{Error, HoldId, Leader, LeaderValue, Limit, Token},
 };
 
@@ -111,7 +111,7 @@ impl Election {
         &self,
         value: V,
     ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
-        self.run_for(&value, self.0.asking.once())
+        self.run_for(&value, self.0.handle.once())
     }
 
     /// As [`campaign`](Self::campaign), waiting no longer than `limit`; `None` if its turn had not
@@ -130,7 +130,7 @@ impl Election {
         value: V,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
-        self.run_for(&value, self.0.asking.within(limit))
+        self.run_for(&value, self.0.handle.within(limit))
     }
 
     /// As [`campaign_within`](Self::campaign_within), but fails if its turn has not come. The error
@@ -149,10 +149,10 @@ impl Election {
         value: V,
         limit: Duration,
     ) -> impl Future<Output = Result<Leadership, Error>> + Send + use<V> {
-        let (candidacy, limit) = (self.candidacy(value.as_ref()), self.0.asking.within(limit));
+        let (candidacy, limit) = (self.candidacy(value.as_ref()), self.0.handle.within(limit));
         async move {
-            let (speech, wish) = candidacy?;
-            let entry = wish.enter_or_busy(limit).await?;
+            let (speech, request) = candidacy?;
+            let entry = request.enter_or_busy(limit).await?;
             Ok(Leadership::new(entry, speech))
         }
     }
@@ -164,16 +164,16 @@ impl Election {
     ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
         let candidacy = self.candidacy(value.as_ref());
         async move {
-            let (speech, wish) = candidacy?;
-            let entered = wish.enter(limit).await?;
+            let (speech, request) = candidacy?;
+            let entered = request.enter(limit).await?;
             Ok(entered.map(|entry| Leadership::new(entry, speech)))
         }
     }
 
-    fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, Wish), Error> {
+    fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, LockRequest), Error> {
         let speech = Speech::of(LeaderValue::new(value)?);
         let record = self.0.usable()?.with_speech(&speech);
-        Ok((speech, self.0.asking.wish(Arc::new(record))))
+        Ok((speech, self.0.handle.request(Arc::new(record))))
     }
 
     /// Asks who leads. `None`: nobody.
@@ -189,7 +189,7 @@ impl Election {
     ///
     /// Dropping the future has no effect.
     pub fn leader(&self) -> impl Future<Output = Result<Option<Leader>, Error>> + Send + use<> {
-        let (asked, coordinator) = (self.asked(), Arc::clone(self.0.asking.coordinator()));
+        let (asked, coordinator) = (self.asked(), Arc::clone(self.0.handle.coordinator()));
         async move { coordinator.ask_who_leads(&asked?).await }
     }
 
@@ -226,12 +226,12 @@ impl Election {
     /// # }
     /// ```
     pub fn observe(&self) -> Observer {
-        let asking = &self.0.asking;
+        let handle = &self.0.handle;
         let stream = match self.asked() {
-            Ok(asked) => changes(Arc::clone(asking.coordinator()), asked).boxed(),
+            Ok(asked) => changes(Arc::clone(handle.coordinator()), asked).boxed(),
             Err(error) => stream::iter([Observed::Unknown(error)]).boxed(),
         };
-        Observer { name: asking.name().to_owned(), stream: Mutex::new(stream) }
+        Observer { name: handle.name().to_owned(), stream: Mutex::new(stream) }
     }
 
     fn asked(&self) -> Result<ElectionAsked, Error> {

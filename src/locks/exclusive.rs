@@ -4,14 +4,14 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    asking::Asking,
+    handle::LockHandle,
     mutex_record::{ExclusiveKind, MutexRecord},
     record::Record,
     request::LockAsked as _,
 };
 use crate::{
     acquire::LockRecord as _,
-    hold::Wish,
+    hold::LockRequest,
     proto::{Error, LockKind, Owner},
     scripts::Answer,
     voter::Outcome,
@@ -20,7 +20,7 @@ use crate::{
 /// Which lock, and how it is asked for.
 #[derive(Clone)]
 pub(super) struct Exclusive {
-    pub(super) asking: Asking,
+    pub(super) handle: LockHandle,
     kind: ExclusiveKind,
     /// What every call asks with.
     record: Result<Arc<MutexRecord>, Error>,
@@ -28,25 +28,25 @@ pub(super) struct Exclusive {
 
 impl Exclusive {
     pub(super) fn new(parts: &Arc<LockParts>, name: &str, kind: ExclusiveKind) -> Self {
-        Self::made(Asking::new(parts, name), kind)
+        Self::made(LockHandle::new(parts, name), kind)
     }
 
-    fn made(asking: Asking, kind: ExclusiveKind) -> Self {
-        let record = asking.mutex(kind).map(Arc::new);
-        Self { asking, kind, record }
+    fn made(handle: LockHandle, kind: ExclusiveKind) -> Self {
+        let record = handle.mutex(kind).map(Arc::new);
+        Self { handle, kind, record }
     }
 
     pub(super) fn owner(self, owner: Owner) -> Self {
-        Self { asking: self.asking.owner(owner), ..self }
+        Self { handle: self.handle.owner(owner), ..self }
     }
 
     pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
-        Self::made(self.asking.lease(lease, renewed), self.kind)
+        Self::made(self.handle.lease(lease, renewed), self.kind)
     }
 
-    /// The wish for it.
-    pub(super) fn wish(&self) -> Result<Wish, Error> {
-        Ok(self.asking.wish(self.usable()?))
+    /// The request for it.
+    pub(super) fn request(&self) -> Result<LockRequest, Error> {
+        Ok(self.handle.request(self.usable()?))
     }
 
     pub(super) async fn inspect(self) -> Result<LockView, Error> {
@@ -54,13 +54,13 @@ impl Exclusive {
             ExclusiveKind::Mutex | ExclusiveKind::FairMutex => LockKind::Mutex,
             ExclusiveKind::Election => LockKind::Election,
         };
-        Record { kind, lock: self.usable()? }.look(&self.asking).await
+        Record { kind, lock: self.usable()? }.look(&self.handle).await
     }
 
     /// Whether the votes of a majority are given; of one set of voters, where there are two.
     pub(super) async fn ask_whether_locked(self) -> Result<bool, Error> {
         let record = self.usable()?;
-        let coordinator = self.asking.coordinator();
+        let coordinator = self.handle.coordinator();
         let quorum = coordinator.panel().quorum;
         let say = |answers: &[Outcome<Answer>], given: bool| {
             let says = |answer: &Outcome<Answer>| matches!(answer, Ok(it) if it.is_done() == given);
@@ -87,6 +87,6 @@ impl Exclusive {
     }
 
     pub(super) fn show(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.asking.show(kind, f).finish_non_exhaustive()
+        self.handle.show(kind, f).finish_non_exhaustive()
     }
 }

@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView, MutexGuard,
-    asking::{enter, enter_or_busy, given_token, wait, work_under},
     exclusive::Exclusive,
+    handle::{enter, enter_or_busy, given_token, wait, work_under},
     mutex_record::ExclusiveKind,
 };
 use crate::proto::{Error, Owner, Token};
@@ -96,7 +96,7 @@ impl FairMutex {
     /// # }
     /// ```
     pub fn lock(&self) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
-        wait(self.0.wish(), MutexGuard::new)
+        wait(self.0.request(), MutexGuard::new)
     }
 
     /// Locks, works and gives the lock back, as [`Mutex::run`](crate::Mutex::run) does; behind
@@ -114,7 +114,7 @@ impl FairMutex {
         &self,
         work: F,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
-        work_under(self.0.wish(), |entry| work(given_token(entry)))
+        work_under(self.0.request(), |entry| work(given_token(entry)))
     }
 
     /// Acquires the lock if no other hold has it and nobody waits for it; `None` otherwise. It does
@@ -130,7 +130,7 @@ impl FairMutex {
     pub fn try_lock(
         &self,
     ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.wish(), self.0.asking.once(), MutexGuard::new)
+        enter(self.0.request(), self.0.handle.once(), MutexGuard::new)
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if its turn had not come by
@@ -147,7 +147,7 @@ impl FairMutex {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.wish(), self.0.asking.within(limit), MutexGuard::new)
+        enter(self.0.request(), self.0.handle.within(limit), MutexGuard::new)
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
@@ -166,7 +166,7 @@ impl FairMutex {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
-        enter_or_busy(self.0.wish(), self.0.asking.within(limit), MutexGuard::new)
+        enter_or_busy(self.0.request(), self.0.handle.within(limit), MutexGuard::new)
     }
 
     /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as

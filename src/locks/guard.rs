@@ -314,7 +314,7 @@ macro_rules! token {
             /// # }
             /// ```
             pub fn token(&self) -> $crate::proto::Token {
-                $crate::locks::asking::given_token(&self.0)
+                $crate::locks::handle::given_token(&self.0)
             }
         }
     };

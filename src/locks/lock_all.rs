@@ -8,12 +8,12 @@ use futures::{TryFutureExt, future::join_all};
 
 use super::{
     Access, FairMutex, LockParts, Mutex, RwLock,
-    asking::{after_work, without_limit},
     exclusive::Exclusive,
+    handle::{after_work, without_limit},
 };
 use crate::{
     acquire::Coordinator,
-    hold::{Entry, Lost, Wish, first_loss, one_is_lost, stand_or_fall},
+    hold::{Entry, LockRequest, Lost, first_loss, one_is_lost, stand_or_fall},
     proto::{Error, HoldId, Limit, Refusal, Several, SeveralNext, Token},
 };
 
@@ -53,10 +53,10 @@ impl RwLock {
 }
 
 impl Lockable {
-    fn wish(&self) -> Result<Wish, Error> {
+    fn request(&self) -> Result<LockRequest, Error> {
         match &self.0 {
-            LockSort::Exclusive(mutex) => mutex.wish(),
-            LockSort::Rw(lock, access) => lock.wish(*access),
+            LockSort::Exclusive(mutex) => mutex.request(),
+            LockSort::Rw(lock, access) => lock.request(*access),
         }
     }
 
@@ -64,7 +64,7 @@ impl Lockable {
     /// read/write lock is another one than the mutex of its name; of another library's both are one
     /// record.
     fn rank(&self) -> (String, bool, bool) {
-        let Ok(Wish { record, .. }) = self.wish() else { return Default::default() };
+        let Ok(LockRequest { record, .. }) = self.request() else { return Default::default() };
         let is_foreign = record.is_foreign();
         let is_rw = !is_foreign && matches!(self.0, LockSort::Rw(..));
         (record.info().name.as_str().to_owned(), is_rw, is_foreign)
@@ -195,8 +195,8 @@ impl LockAll {
             match this.clone().acquire(limit).await? {
                 Ok(guard) => Ok(guard),
                 Err((one, refusal)) => {
-                    let wish = this.locks[one].wish()?;
-                    Err(wish.coordinator.busy(&*wish.record, refusal))
+                    let request = this.locks[one].request()?;
+                    Err(request.coordinator.busy(&*request.record, refusal))
                 }
             }
         }
@@ -248,25 +248,25 @@ impl LockAll {
         Limit::Until(self.parts.coordinator.clock().now() + limit)
     }
 
-    /// The wish for each of them, if all can be used together.
-    fn wishes(&self) -> Result<Vec<Wish>, Error> {
+    /// The request for each of them, if all can be used together.
+    fn requests(&self) -> Result<Vec<LockRequest>, Error> {
         if self.locks.is_empty() {
             return Err(Error::invalid("there is no lock in the list of those to be locked"));
         }
-        let wishes = self.locks.iter().map(Lockable::wish).collect::<Result<Vec<_>, _>>()?;
+        let requests = self.locks.iter().map(Lockable::request).collect::<Result<Vec<_>, _>>()?;
         let mut seen = BTreeSet::new();
-        for (lock, wish) in self.locks.iter().zip(&wishes) {
-            let name = wish.record.info().name.as_str();
+        for (lock, request) in self.locks.iter().zip(&requests) {
+            let name = request.record.info().name.as_str();
             let is_twice = !seen.insert(lock.rank());
             let what = match () {
-                () if !Arc::ptr_eq(&wish.holds, &self.parts.holds) => "is of another client",
+                () if !Arc::ptr_eq(&request.holds, &self.parts.holds) => "is of another client",
                 () if is_twice => "is in the list twice",
-                () if wish.owner.is_some() => "has an owner, and cannot be one of several",
+                () if request.owner.is_some() => "has an owner, and cannot be one of several",
                 () => continue,
             };
             return Err(Error::invalid(format!("the lock `{name}` {what}")));
         }
-        Ok(wishes)
+        Ok(requests)
     }
 
     /// The places of the locks in an order that is the same for all callers.
@@ -278,14 +278,19 @@ impl LockAll {
 
     /// Who tries, and got the first of the locks and not all, waits so long for each of the others:
     /// those who got these alone give them back now.
-    async fn outlast(&self, got: &mut Got, wishes: &[Wish], time: Duration) -> Result<(), Error> {
+    async fn outlast(
+        &self,
+        got: &mut Got,
+        requests: &[LockRequest],
+        time: Duration,
+    ) -> Result<(), Error> {
         let order = self.in_order();
         if got.entries[order[0]].is_none() || got.silence.is_some() {
             return Ok(());
         }
         for one in order {
             let limit = self.within(time);
-            if got.entries[one].is_none() && !got.wait_for(one, &wishes[one], limit).await? {
+            if got.entries[one].is_none() && !got.wait_for(one, &requests[one], limit).await? {
                 // It was refused before.
                 got.silence = None;
                 break;
@@ -295,28 +300,28 @@ impl LockAll {
     }
 
     async fn acquire(self, limit: Limit) -> Result<Result<AllGuard, Taken>, Error> {
-        let wishes = self.wishes()?;
+        let requests = self.requests()?;
         let coordinator = &self.parts.coordinator;
         let mut several = Several::new(limit);
-        let entries = wishes.iter().map(|_| None).collect();
+        let entries = requests.iter().map(|_| None).collect();
         let mut got = Got { entries, silence: None, taken: None };
         loop {
             match several.next(coordinator.clock().now()) {
                 SeveralNext::AskAll => {
                     let started = coordinator.clock().now();
-                    got.ask(coordinator, &wishes, limit).await?;
+                    got.ask(coordinator, &requests, limit).await?;
                     if matches!(limit, Limit::Once(_)) {
                         let took = coordinator.clock().now().since(started);
-                        self.outlast(&mut got, &wishes, AGAIN.max(took * 2)).await?;
+                        self.outlast(&mut got, &requests, AGAIN.max(took * 2)).await?;
                     }
                 }
                 SeveralNext::WaitFor(one, limit) => {
-                    several.waited(got.wait_for(one, &wishes[one], limit).await?);
+                    several.waited(got.wait_for(one, &requests[one], limit).await?);
                     continue;
                 }
                 SeveralNext::TakeInOrder(limit) => {
                     for one in self.in_order() {
-                        if !got.wait_for(one, &wishes[one], limit).await? {
+                        if !got.wait_for(one, &requests[one], limit).await? {
                             return got.refusal();
                         }
                     }
@@ -368,7 +373,7 @@ impl Got {
         }
     }
 
-    /// Takes note of what came of a wish.
+    /// Takes note of what came of a request.
     fn note(
         &mut self,
         one: usize,
@@ -385,9 +390,14 @@ impl Got {
     }
 
     /// Waits for one; whether it has it then.
-    async fn wait_for(&mut self, one: usize, wish: &Wish, limit: Limit) -> Result<bool, Error> {
+    async fn wait_for(
+        &mut self,
+        one: usize,
+        request: &LockRequest,
+        limit: Limit,
+    ) -> Result<bool, Error> {
         self.silence = None;
-        match wish.enter_unless_refused(limit).await {
+        match request.enter_unless_refused(limit).await {
             Err(error) if is_silence(&error) && limit != Limit::Never => self.silence = Some(error),
             entered => self.note(one, entered)?,
         }
@@ -398,13 +408,13 @@ impl Got {
     async fn ask(
         &mut self,
         coordinator: &Coordinator,
-        wishes: &[Wish],
+        requests: &[LockRequest],
         limit: Limit,
     ) -> Result<(), Error> {
         self.silence = None;
         let once = limit.once(coordinator.patience());
-        let missing = (0..wishes.len()).filter(|one| self.entries[*one].is_none());
-        let asked = missing.map(async |one| (one, wishes[one].enter_unless_refused(once).await));
+        let missing = (0..requests.len()).filter(|one| self.entries[*one].is_none());
+        let asked = missing.map(async |one| (one, requests[one].enter_unless_refused(once).await));
         let mut refused = false;
         let heard = join_all(asked).await;
         for (one, entered) in heard {

@@ -1,11 +1,11 @@
 //! The kinds of locks: which scripts each runs, and the guard it gives.
 
 mod admin;
-mod asking;
 mod election;
 mod exclusive;
 mod fair_mutex;
 mod guard;
+mod handle;
 mod lock_all;
 mod mutex;
 mod mutex_record;
@@ -19,11 +19,11 @@ mod speech;
 mod view;
 
 pub use admin::{Admin, FoundLocks};
-#[cfg(feature = "blocking")]
-pub(crate) use asking::after_work;
-pub(crate) use asking::{Asking, Dialect, Forms, LockParts};
 pub use election::{Election, Leadership, Observed, Observer};
 pub use fair_mutex::FairMutex;
+#[cfg(feature = "blocking")]
+pub(crate) use handle::after_work;
+pub(crate) use handle::{Dialect, Forms, LockHandle, LockParts};
 pub use lock_all::{AllGuard, LockAll, Lockable};
 pub use mutex::{Mutex, MutexGuard};
 pub(crate) use mutex_record::{ExclusiveKind, MutexRecord, MutexTerms};

@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    asking::{enter, enter_or_busy, given_token, wait, work_under},
     exclusive::Exclusive,
     guard::{guard, token},
+    handle::{enter, enter_or_busy, given_token, wait, work_under},
     mutex_record::ExclusiveKind,
 };
 use crate::proto::{Error, Owner, Token};
@@ -86,7 +86,7 @@ impl Mutex {
     /// # }
     /// ```
     pub fn lock(&self) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
-        wait(self.0.wish(), MutexGuard::new)
+        wait(self.0.request(), MutexGuard::new)
     }
 
     /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, drops the work the
@@ -127,7 +127,7 @@ impl Mutex {
         &self,
         work: F,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
-        work_under(self.0.wish(), |entry| work(given_token(entry)))
+        work_under(self.0.request(), |entry| work(given_token(entry)))
     }
 
     /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split the
@@ -162,7 +162,7 @@ impl Mutex {
     pub fn try_lock(
         &self,
     ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.wish(), self.0.asking.once(), MutexGuard::new)
+        enter(self.0.request(), self.0.handle.once(), MutexGuard::new)
     }
 
     /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still
@@ -185,7 +185,7 @@ impl Mutex {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.wish(), self.0.asking.within(limit), MutexGuard::new)
+        enter(self.0.request(), self.0.handle.within(limit), MutexGuard::new)
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
@@ -223,7 +223,7 @@ impl Mutex {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
-        enter_or_busy(self.0.wish(), self.0.asking.within(limit), MutexGuard::new)
+        enter_or_busy(self.0.request(), self.0.handle.within(limit), MutexGuard::new)
     }
 
     /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as

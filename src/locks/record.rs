@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    asking::Asking,
+    handle::LockHandle,
     request::LockAsked,
     view::{Holder, LockState, LockView, VoterView},
 };
@@ -23,29 +23,29 @@ pub(super) struct Record {
 
 impl Record {
     /// What all voters say, and who leads an election.
-    pub(super) async fn look(&self, asking: &Asking) -> Result<LockView, Error> {
-        let voters = self.ask_all(asking);
+    pub(super) async fn look(&self, handle: &LockHandle) -> Result<LockView, Error> {
+        let voters = self.ask_all(handle);
         let Some(asked) = Arc::clone(&self.lock).leader_asked() else {
-            return Ok(LockView::new(asking.name(), self.kind, voters.await?));
+            return Ok(LockView::new(handle.name(), self.kind, voters.await?));
         };
-        let (voters, leader) = tokio::join!(voters, asking.coordinator().ask_who_leads(&asked));
+        let (voters, leader) = tokio::join!(voters, handle.coordinator().ask_who_leads(&asked));
         // Where that cannot be known, what each voter says is shown all the same.
         let leader = leader.ok().flatten();
-        Ok(LockView { leader, ..LockView::new(asking.name(), self.kind, voters?) })
+        Ok(LockView { leader, ..LockView::new(handle.name(), self.kind, voters?) })
     }
 
-    pub(super) async fn ask_all(&self, asking: &Asking) -> Result<Vec<VoterView>, Error> {
+    pub(super) async fn ask_all(&self, handle: &LockHandle) -> Result<Vec<VoterView>, Error> {
         let read = |answer: Outcome<Answer>| LockSeen::read(&answer?, self.lists());
-        let panel = asking.coordinator().panel();
-        let answers = self.ask(asking, &self.lock.inspect(0)).await?;
-        let now = asking.coordinator().clock().now();
+        let panel = handle.coordinator().panel();
+        let answers = self.ask(handle, &self.lock.inspect(0)).await?;
+        let now = handle.coordinator().clock().now();
         let quarantined = |(voter, answer): (usize, &Outcome<Answer>)| {
             Some(panel.standings.kept_out(place(voter, answer), now)?.quarantined)
         };
         let quarantined: Vec<_> = answers.iter().enumerate().map(quarantined).collect();
         let mut seen: Vec<_> = answers.into_iter().map(read).collect();
         while let Some(from) = seen.iter().flatten().filter_map(|seen| seen.next).min() {
-            let more = self.ask(asking, &self.lock.inspect(from)).await?.into_iter().map(read);
+            let more = self.ask(handle, &self.lock.inspect(from)).await?.into_iter().map(read);
             let add = |(seen, more): (Outcome<LockSeen>, Outcome<_>)| Ok(seen?.go_on(from, more?));
             seen = seen.into_iter().zip(more).map(add).collect();
         }
@@ -59,16 +59,16 @@ impl Record {
     }
 
     /// Ends a named hold; says how many voters have confirmed it.
-    pub(super) async fn end(&self, asking: &Asking, held: &Holder) -> Result<usize, Error> {
+    pub(super) async fn end(&self, handle: &LockHandle, held: &Holder) -> Result<usize, Error> {
         let Holder { hold, slots, ttl, .. } = held;
         // It is remembered for longer than the holder, which renews from a third of its lease on,
         // can go on without its vote.
         let left = ttl.unwrap_or_default().min(Settings::LONGEST_LEASE);
-        let marker = (left * 4).max(asking.settings().lease);
+        let marker = (left * 4).max(handle.settings().lease);
         // Only that of a semaphore has slots.
         let slots = u16::try_from(slots.len().max(1)).unwrap_or(u16::MAX);
         let call = self.lock.force_release(hold, marker).weighing(slots);
-        let answers = self.ask(asking, &call).await?;
+        let answers = self.ask(handle, &call).await?;
         Ok(answers.iter().filter(|answer| answer.is_ok()).count())
     }
 
@@ -84,9 +84,9 @@ impl Record {
     /// What every voter answers that does so in time.
     pub(super) async fn ask(
         &self,
-        asking: &Asking,
+        handle: &LockHandle,
         call: &Call,
     ) -> Result<Vec<Outcome<Answer>>, Error> {
-        asking.coordinator().ask_everybody(&*self.lock, call, self.lock.rules()).await
+        handle.coordinator().ask_everybody(&*self.lock, call, self.lock.rules()).await
     }
 }

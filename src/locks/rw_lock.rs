@@ -8,13 +8,13 @@ use std::{
 
 use super::{
     Access, LockParts, LockView, Preference,
-    asking::{Asking, enter, enter_or_busy, given_token, wait, work_under},
     guard::{guard, token},
+    handle::{LockHandle, enter, enter_or_busy, given_token, wait, work_under},
     record::Record,
     request::LockAsked,
 };
 use crate::{
-    hold::Wish,
+    hold::LockRequest,
     proto::{Error, LockKind, Owner, Token},
 };
 
@@ -50,7 +50,7 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
 pub struct RwLock {
-    asking: Asking,
+    handle: LockHandle,
     /// Unless the lock is as any other.
     preference: Option<Preference>,
     /// What a call asks with, to read and to write; made when it is first asked with.
@@ -60,32 +60,32 @@ pub struct RwLock {
 
 impl RwLock {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self::made(Asking::new(parts, name), None)
+        Self::made(LockHandle::new(parts, name), None)
     }
 
-    fn made(asking: Asking, preference: Option<Preference>) -> Self {
-        Self { asking, preference, reads: OnceLock::new(), writes: OnceLock::new() }
+    fn made(handle: LockHandle, preference: Option<Preference>) -> Self {
+        Self { handle, preference, reads: OnceLock::new(), writes: OnceLock::new() }
     }
 
     /// Acquires for this owner, who enters again at once what it holds.
     pub fn owner(self, owner: &Owner) -> Self {
-        Self { asking: self.asking.owner(*owner), ..self }
+        Self { handle: self.handle.owner(*owner), ..self }
     }
 
     /// As [`Mutex::lease`](crate::Mutex::lease).
     pub fn lease(self, lease: Duration) -> Self {
-        Self::made(self.asking.lease(lease, true), self.preference)
+        Self::made(self.handle.lease(lease, true), self.preference)
     }
 
     /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
     pub fn lease_fixed(self, lease: Duration) -> Self {
-        Self::made(self.asking.lease(lease, false), self.preference)
+        Self::made(self.handle.lease(lease, false), self.preference)
     }
 
     /// Whom its readers let pass; by default all [writers](Preference::Writers). A lock of
     /// [Redisson](crate::Redisson::rw_lock) knows [readers](Preference::Readers) only.
     pub fn preference(self, preference: Preference) -> Self {
-        Self::made(self.asking, Some(preference))
+        Self::made(self.handle, Some(preference))
     }
 
     /// Acquires the lock to read, waiting for as long as somebody writes or comes before.
@@ -116,7 +116,7 @@ impl RwLock {
     /// # }
     /// ```
     pub fn read(&self) -> impl Future<Output = Result<ReadGuard, Error>> + Send + use<> {
-        wait(self.wish(Access::Read), ReadGuard::new)
+        wait(self.request(Access::Read), ReadGuard::new)
     }
 
     /// Acquires the lock to read, if nobody writes and no writer comes before; `None` otherwise.
@@ -132,7 +132,7 @@ impl RwLock {
     pub fn try_read(
         &self,
     ) -> impl Future<Output = Result<Option<ReadGuard>, Error>> + Send + use<> {
-        enter(self.wish(Access::Read), self.asking.once(), ReadGuard::new)
+        enter(self.request(Access::Read), self.handle.once(), ReadGuard::new)
     }
 
     /// As [`read`](Self::read), waiting no longer than `limit`; `None` if the lock was not acquired
@@ -150,7 +150,7 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<ReadGuard>, Error>> + Send + use<> {
-        enter(self.wish(Access::Read), self.asking.within(limit), ReadGuard::new)
+        enter(self.request(Access::Read), self.handle.within(limit), ReadGuard::new)
     }
 
     /// As [`read_within`](Self::read_within), but a lock that is still taken is an error. It says
@@ -169,7 +169,7 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<ReadGuard, Error>> + Send + use<> {
-        enter_or_busy(self.wish(Access::Read), self.asking.within(limit), ReadGuard::new)
+        enter_or_busy(self.request(Access::Read), self.handle.within(limit), ReadGuard::new)
     }
 
     /// Acquires the lock to write, behind everybody who comes before and all who read.
@@ -199,7 +199,7 @@ impl RwLock {
     /// # }
     /// ```
     pub fn write(&self) -> impl Future<Output = Result<WriteGuard, Error>> + Send + use<> {
-        wait(self.wish(Access::Write), WriteGuard::new)
+        wait(self.request(Access::Write), WriteGuard::new)
     }
 
     /// Acquires the lock to write, if nobody holds it and nobody comes before; `None` otherwise. Of
@@ -216,7 +216,7 @@ impl RwLock {
     pub fn try_write(
         &self,
     ) -> impl Future<Output = Result<Option<WriteGuard>, Error>> + Send + use<> {
-        enter(self.wish(Access::Write), self.asking.once(), WriteGuard::new)
+        enter(self.request(Access::Write), self.handle.once(), WriteGuard::new)
     }
 
     /// As [`write`](Self::write), waiting no longer than `limit`; `None` if the lock was not
@@ -234,7 +234,7 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<WriteGuard>, Error>> + Send + use<> {
-        enter(self.wish(Access::Write), self.asking.within(limit), WriteGuard::new)
+        enter(self.request(Access::Write), self.handle.within(limit), WriteGuard::new)
     }
 
     /// As [`write_within`](Self::write_within), but a lock that is still taken is an error. It says
@@ -253,7 +253,7 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<WriteGuard, Error>> + Send + use<> {
-        enter_or_busy(self.wish(Access::Write), self.asking.within(limit), WriteGuard::new)
+        enter_or_busy(self.request(Access::Write), self.handle.within(limit), WriteGuard::new)
     }
 
     /// Asks every voter who reads, who writes, and who waits, as
@@ -281,13 +281,13 @@ impl RwLock {
     /// # }
     /// ```
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        let (record, asking) = (self.checked(Access::Read), self.asking.clone());
-        async move { Record { kind: LockKind::RwLock, lock: record? }.look(&asking).await }
+        let (record, handle) = (self.checked(Access::Read), self.handle.clone());
+        async move { Record { kind: LockKind::RwLock, lock: record? }.look(&handle).await }
     }
 
-    /// The wish for it.
-    pub(super) fn wish(&self, access: Access) -> Result<Wish, Error> {
-        Ok(self.asking.wish(self.checked(access)?))
+    /// The request for it.
+    pub(super) fn request(&self, access: Access) -> Result<LockRequest, Error> {
+        Ok(self.handle.request(self.checked(access)?))
     }
 
     fn checked(&self, access: Access) -> Result<Arc<dyn LockAsked>, Error> {
@@ -295,14 +295,14 @@ impl RwLock {
             Access::Read => &self.reads,
             Access::Write => &self.writes,
         };
-        let made = made.get_or_init(|| self.asking.rw_lock(access, self.preference));
+        let made = made.get_or_init(|| self.handle.rw_lock(access, self.preference));
         made.clone()
     }
 }
 
 impl fmt::Debug for RwLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.asking.show("RwLock", f).field("preference", &self.preference).finish_non_exhaustive()
+        self.handle.show("RwLock", f).field("preference", &self.preference).finish_non_exhaustive()
     }
 }
 
@@ -341,7 +341,7 @@ impl RwLock {
         &self,
         work: F,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
-        work_under(self.wish(Access::Read), |_| work())
+        work_under(self.request(Access::Read), |_| work())
     }
 
     /// Writes, works and gives the write back, as [`Mutex::run`](crate::Mutex::run) does: waits as
@@ -376,7 +376,7 @@ impl RwLock {
         &self,
         work: F,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
-        work_under(self.wish(Access::Write), |entry| work(given_token(entry)))
+        work_under(self.request(Access::Write), |entry| work(given_token(entry)))
     }
 }
 

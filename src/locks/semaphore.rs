@@ -4,13 +4,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     LockParts, LockView,
-    asking::{Asking, enter, enter_or_busy, wait, work_under},
     guard::guard,
+    handle::{LockHandle, enter, enter_or_busy, wait, work_under},
     record::Record,
     semaphore_record::{PermitsWanted, SemaphoreRecord, SemaphoreTerms},
 };
 use crate::{
-    hold::{Entry, Wish},
+    hold::{Entry, LockRequest},
     proto::{Error, LockKind, Owner, Slots},
 };
 
@@ -49,7 +49,7 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "it does nothing until a permit is acquired"]
 pub struct Semaphore {
-    asking: Asking,
+    handle: LockHandle,
     permits: u32,
     /// What a call for one permit asks with.
     record: Result<Arc<SemaphoreRecord>, Error>,
@@ -57,27 +57,27 @@ pub struct Semaphore {
 
 impl Semaphore {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str, permits: u32) -> Self {
-        Self::made(Asking::new(parts, name), permits)
+        Self::made(LockHandle::new(parts, name), permits)
     }
 
-    fn made(asking: Asking, permits: u32) -> Self {
-        let record = record(&asking, permits, 1);
-        Self { asking, permits, record }
+    fn made(handle: LockHandle, permits: u32) -> Self {
+        let record = record(&handle, permits, 1);
+        Self { handle, permits, record }
     }
 
     /// Acquires for this owner, who enters again at once what it holds.
     pub fn owner(self, owner: &Owner) -> Self {
-        Self { asking: self.asking.owner(*owner), ..self }
+        Self { handle: self.handle.owner(*owner), ..self }
     }
 
     /// As [`Mutex::lease`](crate::Mutex::lease).
     pub fn lease(self, lease: Duration) -> Self {
-        Self::made(self.asking.lease(lease, true), self.permits)
+        Self::made(self.handle.lease(lease, true), self.permits)
     }
 
     /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
     pub fn lease_fixed(self, lease: Duration) -> Self {
-        Self::made(self.asking.lease(lease, false), self.permits)
+        Self::made(self.handle.lease(lease, false), self.permits)
     }
 
     /// Acquires a permit, behind everybody who has asked before.
@@ -147,7 +147,7 @@ impl Semaphore {
         &self,
         work: F,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
-        work_under(self.wish(1), |entry| work(u32::from(given_slots(entry).list()[0])))
+        work_under(self.request(1), |entry| work(u32::from(given_slots(entry).list()[0])))
     }
 
     /// Acquires a permit if one is free and nobody waits; `None` otherwise. It stands in no queue.
@@ -238,7 +238,7 @@ impl Semaphore {
         &self,
         wanted: u32,
     ) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
-        wait(self.wish(wanted), PermitGuard::new)
+        wait(self.request(wanted), PermitGuard::new)
     }
 
     /// [`try_acquire`](Self::try_acquire) for so many permits, all or none.
@@ -254,7 +254,7 @@ impl Semaphore {
         &self,
         wanted: u32,
     ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
-        enter(self.wish(wanted), self.asking.once(), PermitGuard::new)
+        enter(self.request(wanted), self.handle.once(), PermitGuard::new)
     }
 
     /// [`acquire_within`](Self::acquire_within) for so many permits, all or none.
@@ -271,7 +271,7 @@ impl Semaphore {
         wanted: u32,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
-        enter(self.wish(wanted), self.asking.within(limit), PermitGuard::new)
+        enter(self.request(wanted), self.handle.within(limit), PermitGuard::new)
     }
 
     /// [`acquire_or_busy`](Self::acquire_or_busy) for so many permits, all or none.
@@ -288,7 +288,7 @@ impl Semaphore {
         wanted: u32,
         limit: Duration,
     ) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
-        enter_or_busy(self.wish(wanted), self.asking.within(limit), PermitGuard::new)
+        enter_or_busy(self.request(wanted), self.handle.within(limit), PermitGuard::new)
     }
 
     /// Asks every voter who has which permits, and who waits, as
@@ -314,30 +314,30 @@ impl Semaphore {
     /// # }
     /// ```
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        let Self { asking, permits, record } = self.clone();
+        let Self { handle, permits, record } = self.clone();
         async move {
-            let seen = Record { kind: LockKind::Semaphore, lock: record? }.look(&asking).await?;
+            let seen = Record { kind: LockKind::Semaphore, lock: record? }.look(&handle).await?;
             let permits = seen.permits.map_or(permits, |fewest| fewest.min(permits));
             Ok(LockView { permits: Some(permits), ..seen })
         }
     }
 
-    fn wish(&self, wanted: u32) -> Result<Wish, Error> {
+    fn request(&self, wanted: u32) -> Result<LockRequest, Error> {
         let record = match wanted {
             1 => self.record.clone()?,
-            _ => record(&self.asking, self.permits, wanted)?,
+            _ => record(&self.handle, self.permits, wanted)?,
         };
-        Ok(self.asking.wish(record))
+        Ok(self.handle.request(record))
     }
 }
 
 /// What a call for so many permits asks with, if there can be so many.
 pub(super) fn record(
-    asking: &Asking,
+    handle: &LockHandle,
     permits: u32,
     wanted: u32,
 ) -> Result<Arc<SemaphoreRecord>, Error> {
-    let (name, rules) = asking.checked()?;
+    let (name, rules) = handle.checked()?;
     let few = |number: u32| u16::try_from(number).ok().filter(|number| *number > 0);
     let Some(all) = few(permits).filter(|permits| *permits <= Slots::MOST) else {
         return Err(Error::invalid(format!(
@@ -356,16 +356,16 @@ pub(super) fn record(
             "{wanted} permits at once are over the most of {most}"
         )));
     }
-    let settings = asking.settings();
+    let settings = handle.settings();
     let terms = SemaphoreTerms { rules, waiting: settings.waiting(rules.terms.lease) };
-    let (keys, forms) = (settings.keys.semaphore(&name), asking.parts.forms.of_semaphore(terms));
+    let (keys, forms) = (settings.keys.semaphore(&name), handle.parts.forms.of_semaphore(terms));
     let wanted = PermitsWanted { permits: all, wanted };
     Ok(Arc::new(SemaphoreRecord::new(name, keys, forms, wanted)))
 }
 
 impl fmt::Debug for Semaphore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.asking.show("Semaphore", f).field("permits", &self.permits).finish_non_exhaustive()
+        self.handle.show("Semaphore", f).field("permits", &self.permits).finish_non_exhaustive()
     }
 }
 

@@ -11,7 +11,7 @@ use rw_record::JavaRwRecord;
 use crate::{
     acquire::ForeignQueue,
     locks::{
-        Access, Admin, Asking, Dialect, ExclusiveKind, FairMutex, Form, LockAsked, LockParts,
+        Access, Admin, Dialect, ExclusiveKind, FairMutex, Form, LockAsked, LockHandle, LockParts,
         Mutex, MutexRecord, MutexTerms, Preference, RwLock, RwTerms,
     },
     proto::Error,
@@ -90,18 +90,18 @@ impl fmt::Debug for Redisson {
 struct Java;
 
 impl Dialect for Java {
-    fn mutex(&self, asking: &Asking, kind: ExclusiveKind) -> Result<MutexRecord, Error> {
-        let (name, rules) = asking.checked()?;
-        if asking.coordinator().panel().shares_a_cluster {
+    fn mutex(&self, handle: &LockHandle, kind: ExclusiveKind) -> Result<MutexRecord, Error> {
+        let (name, rules) = handle.checked()?;
+        if handle.coordinator().panel().shares_a_cluster {
             return Err(Error::invalid(
                 "several voters of one cluster need keys that Redisson does not know: give the \
                  cluster one voter for its locks",
             ));
         }
-        let mut terms = MutexTerms::new(asking.settings(), rules, kind);
+        let mut terms = MutexTerms::new(handle.settings(), rules, kind);
         terms.is_foreign = true;
         // What an `RSpinLock` gives back calls nobody.
-        terms.waiting = Some(asking.settings().waiting_briefly(rules.terms.lease));
+        terms.waiting = Some(handle.settings().waiting_briefly(rules.terms.lease));
         // Java counts on from what it finds, and from 1 where that has ended.
         terms.keep = None;
         let [waiting, timeouts] = &fair_queue(&name);
@@ -110,19 +110,19 @@ impl Dialect for Java {
         Ok(MutexRecord::new(
             name.clone(),
             mutex(&name),
-            asking.parts.forms.of_mutex(terms),
+            handle.parts.forms.of_mutex(terms),
             Some(queue),
         ))
     }
 
     fn rw_lock(
         &self,
-        asking: &Asking,
+        handle: &LockHandle,
         access: Access,
         preference: Option<Preference>,
     ) -> Result<Arc<dyn LockAsked>, Error> {
-        let (name, rules) = asking.checked()?;
-        let voters = asking.coordinator().panel().quorum.voters();
+        let (name, rules) = handle.checked()?;
+        let voters = handle.coordinator().panel().quorum.voters();
         if voters > 1 {
             return Err(Error::invalid(format!(
                 "a read/write lock of Redisson has one voter, and this client has {voters}: an \
@@ -135,7 +135,7 @@ impl Dialect for Java {
                  Redisson is `Readers`"
             )));
         }
-        let terms = RwTerms::new(asking.settings(), rules, access, Preference::Readers);
+        let terms = RwTerms::new(handle.settings(), rules, access, Preference::Readers);
         Ok(Arc::new(JavaRwRecord::new(RwNames::of(&name), name, terms)))
     }
 }

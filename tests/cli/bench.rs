@@ -53,8 +53,7 @@ fn one_lock_of_each_kind_is_shared_by_all_tasks() {
     let voters = Voters::start();
     for kind in ["--fair", "--read", "--write", "--permits=1"] {
         // Few, as the first cycle of each is not counted, and these follow one another as well.
-        let arguments =
-            ["--locks", "1", "--tasks", "4", "--hold", "5ms", "--time", "500ms", kind];
+        let arguments = ["--locks", "1", "--tasks", "4", "--hold", "5ms", "--time", "500ms", kind];
         let (code, said, errors) =
             output(&mut voters.quorate(&[&["bench"], &arguments[..]].concat()));
         assert_eq!(code, 0, "{kind}: {errors}");

@@ -74,14 +74,14 @@ impl Hold {
         self.start_round(None, 0)
     }
 
-    /// Enters once more, if the hold is held, and asks for a lease as long as the wish's. The count
+    /// Enters once more, if the hold is held, and asks for a lease as long as is wanted. The count
     /// stands until [`leave`](Self::leave).
-    pub(in crate::hold) fn enter(&self, wish: Option<Terms>) -> Option<(Round, Exchange)> {
-        self.start_round(wish, 1)
+    pub(in crate::hold) fn enter(&self, request: Option<Terms>) -> Option<(Round, Exchange)> {
+        self.start_round(request, 1)
     }
 
     /// Sends within the lock, so that every voter gets the counts in the order they came about.
-    fn start_round(&self, wish: Option<Terms>, entries: u32) -> Option<(Round, Exchange)> {
+    fn start_round(&self, request: Option<Terms>, entries: u32) -> Option<(Round, Exchange)> {
         let mut state = self.state();
         let now = self.coordinator.clock().now();
         if state.lease.duty(now) == Duty::Lost {
@@ -89,7 +89,7 @@ impl Hold {
         }
         state.count += entries;
         let terms = state.lease.terms();
-        let terms = wish.map_or(terms, |wish| terms.longer(wish));
+        let terms = request.map_or(terms, |request| terms.longer(request));
         state.longest = state.longest.max(terms.lease);
         let panel = self.coordinator.panel();
         let deadline = panel.allowed(self.voter_deadline, self.longest_deadline);

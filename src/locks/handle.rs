@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     acquire::{Coordinator, LockRecord},
-    hold::{Entry, Holds, Wish},
+    hold::{Entry, Holds, LockRequest},
     proto::{Error, Limit, LockName, Owner, Rules, Token},
     settings::Settings,
 };
@@ -28,7 +28,7 @@ pub(crate) struct LockParts {
 
 /// Which lock, for whom, and for how long.
 #[derive(Clone)]
-pub(crate) struct Asking {
+pub(crate) struct LockHandle {
     pub(crate) parts: Arc<LockParts>,
     name: Result<LockName, Error>,
     owner: Option<Owner>,
@@ -38,18 +38,18 @@ pub(crate) struct Asking {
 
 /// How another library writes its locks, where not as ours are.
 pub(crate) trait Dialect: Sync {
-    fn mutex(&self, asking: &Asking, kind: ExclusiveKind) -> Result<MutexRecord, Error>;
+    fn mutex(&self, handle: &LockHandle, kind: ExclusiveKind) -> Result<MutexRecord, Error>;
 
     /// `preference`: as the caller has set it.
     fn rw_lock(
         &self,
-        asking: &Asking,
+        handle: &LockHandle,
         access: Access,
         preference: Option<Preference>,
     ) -> Result<Arc<dyn LockAsked>, Error>;
 }
 
-impl Asking {
+impl LockHandle {
     /// The record of a mutex of this kind.
     pub(super) fn mutex(&self, kind: ExclusiveKind) -> Result<MutexRecord, Error> {
         if let Some(dialect) = self.parts.dialect {
@@ -126,11 +126,11 @@ impl Asking {
         Limit::Once(self.parts.coordinator.patience())
     }
 
-    /// The wish for the lock of this record.
-    pub(super) fn wish(&self, record: Arc<dyn LockRecord>) -> Wish {
+    /// The request for the lock of this record.
+    pub(super) fn request(&self, record: Arc<dyn LockRecord>) -> LockRequest {
         let LockParts { coordinator, holds, .. } = &*self.parts;
         let (coordinator, holds) = (Arc::clone(coordinator), Arc::clone(holds));
-        Wish { coordinator, holds, record, renewed: self.renewed, owner: self.owner }
+        LockRequest { coordinator, holds, record, renewed: self.renewed, owner: self.owner }
     }
 
     pub(super) fn show<'a, 'b>(
@@ -151,34 +151,37 @@ impl Asking {
 // What a call does when it is polled. It owns all that it needs: callers spawn it.
 
 /// Waits for a lock without a limit.
-pub(super) async fn wait<G>(wish: Result<Wish, Error>, guard: fn(Entry) -> G) -> Result<G, Error> {
-    wish?.enter(Limit::Never).await.map(without_limit).map(guard)
+pub(super) async fn wait<G>(
+    request: Result<LockRequest, Error>,
+    guard: fn(Entry) -> G,
+) -> Result<G, Error> {
+    request?.enter(Limit::Never).await.map(without_limit).map(guard)
 }
 
 /// Enters a lock before the limit, if it can.
 pub(super) async fn enter<G>(
-    wish: Result<Wish, Error>,
+    request: Result<LockRequest, Error>,
     limit: Limit,
     guard: fn(Entry) -> G,
 ) -> Result<Option<G>, Error> {
-    Ok(wish?.enter(limit).await?.map(guard))
+    Ok(request?.enter(limit).await?.map(guard))
 }
 
 /// Enters a lock before the limit, or says who has it.
 pub(super) async fn enter_or_busy<G>(
-    wish: Result<Wish, Error>,
+    request: Result<LockRequest, Error>,
     limit: Limit,
     guard: fn(Entry) -> G,
 ) -> Result<G, Error> {
-    wish?.enter_or_busy(limit).await.map(guard)
+    request?.enter_or_busy(limit).await.map(guard)
 }
 
 /// Waits for a lock, works under it, and gives it back.
 pub(super) async fn work_under<T, E: From<Error>, W: Future<Output = Result<T, E>>>(
-    wish: Result<Wish, Error>,
+    request: Result<LockRequest, Error>,
     work: impl FnOnce(&Entry) -> W,
 ) -> Result<T, E> {
-    let entry = wait(wish, |entry| entry).await?;
+    let entry = wait(request, |entry| entry).await?;
     let done = entry.while_held(work(&entry)).await.unwrap_or_else(|lost| Err(lost.into()));
     after_work(done, entry.release().await)
 }
