@@ -27,9 +27,9 @@ impl Coordinator {
         record.info().is_fenced.then(|| self.floors().floor(&record.info().key, wall_micros()))
     }
 
-    /// Where a majority does not store the token yet, it is sent to all; where voters gave different
-    /// slots, those behind the others are asked to go on, and `heard` has what they say. In vain,
-    /// it is by what, with the votes where they are others than those that were granted.
+    /// Where a majority does not store the token yet, it is sent to all. Where voters gave other
+    /// slots than others did, those behind are asked to go on, and `heard` has what they say. Fails
+    /// with what it was lost by, and the votes where these are not those that were granted.
     pub(super) async fn settle(
         &self,
         claim: &mut Claim,
