@@ -1,6 +1,6 @@
 //! Voters that restart, and how old they are: more of [`Fixture`].
 
-use std::time::Duration;
+use std::{slice, time::Duration};
 
 use quorate::{
     Builder, Quorate,
@@ -9,6 +9,7 @@ use quorate::{
 
 use crate::{
     fixture::{Fixture, Site},
+    inside::fault_client,
     scene::{DURABLE, key, servers_with},
     standing::make_old,
 };
@@ -95,10 +96,7 @@ impl Fixture {
             Site::Embedded { voter, .. } => {
                 let name = format!("apart from {apart}");
                 let machine = Machine::new(&name);
-                voter.fault_each(move |sent| match sent.client() {
-                    client if client == name => vec![Fault::DropRequests],
-                    _ => Vec::new(),
-                });
+                fault_client(slice::from_ref(voter), &name, Fault::DropRequests);
                 let client = set(self.builder()).machine(&machine).connect().await;
                 (client.expect("a majority answers"), Apart(None))
             }

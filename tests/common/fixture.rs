@@ -3,7 +3,7 @@
 use std::{env, time::Duration};
 
 use quorate::{
-    Builder, Error, MutexGuard, Quorate,
+    Builder, Error, Quorate,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard},
 };
 use tokio::time::Instant;
@@ -166,8 +166,8 @@ impl Fixture {
     }
 
     /// Releases. Servers on a busy machine may not confirm it in time: then it goes on by itself.
-    pub async fn release(&self, guard: MutexGuard) {
-        match guard.release().await {
+    pub async fn release(&self, released: impl Future<Output = Result<(), Error>>) {
+        match released.await {
             Err(error) if self.is_real() && error.is_unconfirmed() => {}
             released => released.expect("it is held"),
         }

@@ -2,6 +2,7 @@
 
 use std::{ops::Deref, time::Duration};
 
+use futures::future::BoxFuture;
 use quorate::{Error, FairMutex, LockView, Mutex, MutexGuard, Owner, Quorate};
 
 /// A lock that one holds at a time.
@@ -46,6 +47,9 @@ pub enum Lock {
     FairMutex(FairMutex),
 }
 
+/// What a call comes to: it owns what it needs, so that it can be spawned.
+type Asked<T> = BoxFuture<'static, Result<T, Error>>;
+
 /// The same call on either.
 macro_rules! on_either {
     ($lock:expr, $mutex:ident => $call:expr) => {
@@ -78,20 +82,20 @@ impl Lock {
         on_either!(self, mutex => keep mutex.lease_fixed(lease))
     }
 
-    pub async fn lock(&self) -> Result<MutexGuard, Error> {
-        on_either!(self, mutex => mutex.lock().await)
+    pub fn lock(&self) -> Asked<MutexGuard> {
+        on_either!(self, mutex => Box::pin(mutex.lock()))
     }
 
-    pub async fn try_lock(&self) -> Result<Option<MutexGuard>, Error> {
-        on_either!(self, mutex => mutex.try_lock().await)
+    pub fn try_lock(&self) -> Asked<Option<MutexGuard>> {
+        on_either!(self, mutex => Box::pin(mutex.try_lock()))
     }
 
-    pub async fn lock_within(&self, limit: Duration) -> Result<Option<MutexGuard>, Error> {
-        on_either!(self, mutex => mutex.lock_within(limit).await)
+    pub fn lock_within(&self, limit: Duration) -> Asked<Option<MutexGuard>> {
+        on_either!(self, mutex => Box::pin(mutex.lock_within(limit)))
     }
 
-    pub async fn lock_or_busy(&self, limit: Duration) -> Result<MutexGuard, Error> {
-        on_either!(self, mutex => mutex.lock_or_busy(limit).await)
+    pub fn lock_or_busy(&self, limit: Duration) -> Asked<MutexGuard> {
+        on_either!(self, mutex => Box::pin(mutex.lock_or_busy(limit)))
     }
 
     pub async fn inspect(&self) -> Result<LockView, Error> {

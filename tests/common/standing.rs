@@ -1,10 +1,26 @@
-//! Which voters a client does not count, and why; and servers that nobody takes for young.
+//! Who stands where: waiters in a queue; voters that a client does not count, and why; and servers
+//! that nobody takes for young.
 
 use std::time::Duration;
 
-use quorate::{Error, Quarantine, Quarantined, Quorate};
+use quorate::{Error, LockKind, Quarantine, Quarantined, Quorate};
 
 use quorate_support::{RedisServer, eventually_async, succeeds_async};
+
+/// Waits until so many stand in the queue of this lock on a majority.
+pub async fn until_waiting(client: &Quorate, kind: LockKind, name: &str, count: usize) {
+    let admin = client.admin();
+    eventually_async(&format!("{count} wait for the {kind} {name}"), async || {
+        admin.look(kind, name).await.is_ok_and(|seen| seen.waiting.len() == count)
+    })
+    .await;
+}
+
+/// Waits until a client is given this mutex.
+pub async fn until_given(client: &Quorate, name: &str) {
+    let is_given = async || matches!(client.mutex(name).try_lock().await, Ok(Some(_)));
+    eventually_async(&format!("{name} is given"), is_given).await;
+}
 
 /// Why a voter is kept out of the lock `a`, and for how long, if it is.
 pub async fn kept_out(client: &Quorate, voter: usize) -> Option<Quarantined> {

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use quorate::{HolderKind, LockKind, Quorate, Verdict, VoterReport};
+use quorate::{HolderKind, Verdict, VoterReport};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -13,13 +13,13 @@ use crate::{
         Access::{self, BothPermits, FairLock, Lead, Lock, Permit, Read, Write},
         Ask, LIMIT,
     },
-    rw::waiting::{READERS, WRITER, release},
+    rw::waiting::{READERS, WRITER},
     semaphore::waiting::HELD,
 };
-use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
+    standing::until_waiting,
 };
 
 claims!(everywhere:
@@ -56,19 +56,11 @@ async fn whoever_gives_up_waits_that_long_and_leaves_nothing(on: Fixture) {
         on.until_only(record(access)).await;
         if access == Read {
             let beside = Read.ask(&theirs, Ask::Try, None).await.unwrap();
-            release(&on, beside.expect("nobody waits to write any more").release()).await;
+            on.release(beside.expect("nobody waits to write any more").release()).await;
         }
-        release(&on, held.release()).await;
+        on.release(held.release()).await;
         on.until_clean().await;
     }
-}
-
-async fn until_waiting(client: &Quorate, kind: LockKind, count: usize) {
-    let admin = client.admin();
-    eventually_async(&format!("{count} wait for a {kind}"), async || {
-        admin.look(kind, "a").await.is_ok_and(|seen| seen.waiting.len() == count)
-    })
-    .await;
 }
 
 // Each waits until the one before it stands there. Of permits some want one, and some both.
@@ -85,12 +77,12 @@ async fn who_waits_enters_in_the_order_of_asking(on: Fixture) {
             tasks.spawn(async move {
                 let held = access.have(&client, None).await;
                 entered.lock().unwrap().push(number);
-                release(&on, held.release()).await;
+                on.release(held.release()).await;
             });
-            until_waiting(&clients[0], access.lock(), number + 1).await;
+            until_waiting(&clients[0], access.lock(), "a", number + 1).await;
         }
         on.must_be_refused(wanted[1].ask(&clients[1], Ask::Try, None).await);
-        release(&on, held.release()).await;
+        on.release(held.release()).await;
         tasks.join_all().await;
         assert_eq!(*entered.lock().unwrap(), (0..9).collect::<Vec<_>>(), "{wanted:?}");
         on.until_clean().await;
@@ -126,7 +118,7 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
             assert!(text.starts_with("lock `a` is ") && text.contains(&by), "{text}");
             assert!(text.ends_with(" more unless renewed or released"), "{text}");
         }
-        release(&on, held.release()).await;
+        on.release(held.release()).await;
         on.until_clean().await;
     }
 }

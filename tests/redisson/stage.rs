@@ -33,8 +33,8 @@ impl Stage {
 
     /// Waits for the lock in a task of its own: returns when it listens.
     pub(crate) async fn wait_for(&self, name: &str) -> JoinHandle<MutexGuard> {
-        let mutex = self.mutex(name);
-        let waiting = tokio::spawn(async move { mutex.lock().await.unwrap() });
+        let asks = self.mutex(name).lock();
+        let waiting = tokio::spawn(async { asks.await.unwrap() });
         self.until_listening(name).await;
         waiting
     }

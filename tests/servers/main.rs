@@ -1,7 +1,6 @@
 //! What only real servers can do: fail over, stop, forget, be cut off, speak TLS.
 
 mod cluster;
-mod counted;
 mod faults;
 mod harness;
 mod replicas;

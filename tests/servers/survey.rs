@@ -125,10 +125,7 @@ async fn locks_that_are_held_or_waited_for_are_found_once_each() {
     let mutex = ours.mutex("invoice:{1}%").lock().await.unwrap();
     let fair = ours.fair_mutex("invoice:2").lock().await.unwrap();
     let read = ours.rw_lock("prices").read().await.unwrap();
-    let waiter = tokio::spawn({
-        let lock = theirs.rw_lock("prices");
-        async move { lock.write().await }
-    });
+    let waiter = tokio::spawn(theirs.rw_lock("prices").write());
     let released = ours.mutex("free").lock().await.unwrap();
     released.release().await.unwrap();
     // A majority has confirmed it; each of the voters is asked.

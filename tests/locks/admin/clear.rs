@@ -3,10 +3,10 @@
 use quorate::LockKind;
 
 use crate::cancel::kinds::{Access, Ask, Held};
-use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
     fixture::{Fixture, secs},
+    standing::until_waiting,
 };
 
 claims!(everywhere:
@@ -152,16 +152,11 @@ async fn clearing_a_lock_ends_all_its_holds_and_its_tokens_go_on(on: Fixture) {
 }
 
 async fn who_waits_comes_back_to_a_queue_that_was_cleared(on: Fixture) {
-    let admin = on.client().await.admin();
+    let client = on.client().await;
+    let admin = client.admin();
     let guard = on.client().await.mutex("a").lock().await.unwrap();
-    let waiting = tokio::spawn({
-        let mutex = on.client().await.fair_mutex("a");
-        async move { mutex.lock().await }
-    });
-    eventually_async("somebody waits", async || {
-        admin.look(LockKind::Mutex, "a").await.is_ok_and(|seen| !seen.waiting.is_empty())
-    })
-    .await;
+    let waiting = tokio::spawn(client.fair_mutex("a").lock());
+    until_waiting(&client, LockKind::Mutex, "a", 1).await;
     assert!(admin.clear(LockKind::Mutex, "a").await.unwrap());
     let entered = waiting.await.unwrap().expect("a majority answers");
     assert!(guard.release().await.unwrap_err().is_lost());

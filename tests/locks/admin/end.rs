@@ -8,6 +8,7 @@ use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
+    standing::until_waiting,
 };
 
 claims!(everywhere:
@@ -51,10 +52,7 @@ async fn a_hold_that_is_ended_by_its_id_is_lost_and_whoever_waits_is_next(on: Fi
             on.until_listening().await;
             sleep(ms(100)).await;
         } else {
-            eventually_async("somebody waits", async || {
-                admin.look(kind, "a").await.is_ok_and(|seen| !seen.waiting.is_empty())
-            })
-            .await;
+            until_waiting(&theirs, kind, "a", 1).await;
         }
         let watch = Stopwatch::start();
         let confirmed = admin.end(kind, "a", &hold).await.expect("it is held");
@@ -94,14 +92,11 @@ async fn holds_beside_the_one_that_is_ended_go_on(on: Fixture) {
     // A read of the writer's own goes on, and lets other readers in.
     let writing = client.rw_lock("a").write().await.unwrap();
     let (own, lock) = (writing.read().await.unwrap(), on.client().await.rw_lock("a"));
-    let reader = tokio::spawn({
-        let lock = lock.clone();
-        async move { lock.read().await.expect("a majority answers") }
-    });
+    let reader = tokio::spawn(lock.read());
     sleep(ms(100)).await;
     let ended = admin.end(LockKind::RwLock, "a", writing.hold()).await;
     ended.expect("it is held");
-    let reading = reader.await.unwrap();
+    let reading = reader.await.unwrap().expect("a majority answers");
     must_end_by_force(&Held::Write(writing)).await;
     assert!(own.is_held() && reading.is_held());
     assert!(lock.try_write().await.unwrap().is_none(), "it is read");

@@ -17,6 +17,7 @@ use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
     fixture::{Fixture, ms, secs},
+    inside,
     kind::Client,
 };
 
@@ -78,7 +79,7 @@ async fn what_a_minority_has_lost_comes_back_with_the_next_renewal(on: Fixture) 
         eventually_async("that is heard of", async || guard.votes() == on.voters()).await;
         assert!(guard.is_held());
     }
-    on.release(guard).await;
+    on.release(guard.release()).await;
     on.until_clean().await;
 }
 
@@ -139,8 +140,7 @@ async fn a_hold_that_a_majority_has_lost_is_told_though_the_answers_of_a_renewal
                 let passed = timeout(secs(1), other).await;
                 assert!(matches!(passed, Ok(Ok(()))), "{kind:?}, {count} voters, {guard:?}");
             }
-            let unheard: Vec<_> =
-                voters.iter().map(|voter| voter.fault(Fault::DropReplies)).collect();
+            let unheard = inside::all(&voters, Fault::DropReplies);
             sleep(LEASE / 3).await;
             drop(unheard);
             let told = timeout(secs(3), held.lost()).await;

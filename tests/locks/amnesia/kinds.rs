@@ -4,13 +4,16 @@ use quorate::embedded::Machine;
 use tokio::time::sleep;
 
 use crate::{
-    amnesia::inside::{LEASE, TRUSTED, client, client_on, cut_off, heal, old_voters},
+    amnesia::inside::{LEASE, TRUSTED, client, client_on, cut_off, old_voters},
     cancel::kinds::{
         Access::{self, BothPermits, FairLock, Lead, Lock, Permit, Read, Several, Write},
         Ask,
     },
 };
-use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::{
+    fixture::{Stopwatch, ms, secs},
+    inside::heal,
+};
 
 /// Ada holds by the first two of three voters, and the second comes back empty. She does not tell
 /// it again. Ben has seen the restart, and Cleo comes then; they want what she has, or what it

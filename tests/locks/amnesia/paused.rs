@@ -9,7 +9,10 @@ use quorate::{
 use tokio::time::sleep;
 
 use crate::amnesia::inside::{LEASE, TRUSTED, client, client_on, old_voters};
-use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::{
+    fixture::{Stopwatch, ms, secs},
+    inside::all,
+};
 
 /// Nothing runs on the machine for so long, and its clocks stand still.
 async fn pause(machine: &Machine, time: Duration) {
@@ -96,10 +99,9 @@ async fn votes_that_came_before_a_pause_are_as_old_as_they_are() {
     let voters = old_voters(3);
     let machine = Machine::new("ada");
     let (ada, ben) = (client_on(&machine, &voters).await, client(&voters).await);
-    let slow = Fault::Delay { there: ms(0), back: ms(50) };
-    let slow: Vec<_> = voters.iter().map(|voter| voter.fault(slow)).collect();
-    let asks = ada.mutex("a").lease_fixed(LEASE);
-    let asks = tokio::spawn(machine.run(async move { asks.try_lock().await }));
+    let slow = all(&voters, Fault::Delay { there: ms(0), back: ms(50) });
+    let asks = ada.mutex("a").lease_fixed(LEASE).try_lock();
+    let asks = tokio::spawn(machine.run(asks));
     sleep(ms(10)).await;
     drop(slow);
     pause(&machine, secs(40)).await;

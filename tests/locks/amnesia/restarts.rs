@@ -16,7 +16,7 @@ use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs, trusted},
     scene::{builder, connect, leased, servers_with},
-    standing::{kept_out, until_kept_out},
+    standing::{kept_out, until_given, until_kept_out},
 };
 
 claims!(three:
@@ -273,10 +273,7 @@ async fn after_the_first_start_of_all_voters_a_lock_is_there_at_once_unless_the_
         watch.sleep_until(LEASE.saturating_sub(ms(1))).await;
     }
     assert!(strict.mutex("a").try_lock().await.is_err() || watch.time() + DOUBT > LEASE);
-    eventually_async("the longest lease has passed", async || {
-        matches!(strict.mutex("a").try_lock().await, Ok(Some(_)))
-    })
-    .await;
+    until_given(&strict, "a").await;
     let waited = watch.time();
     assert!(waited + DOUBT > LEASE, "{waited:?}");
     assert!(on.is_real() || (LEASE..=LEASE + ms(5)).contains(&waited), "{waited:?}");

@@ -59,6 +59,6 @@ async fn rolling_restarts_of_all_voters_lose_no_lock_and_let_nobody_in(mut on: F
             wipe(&mut on, (voter, round % 2 == 1), &guard, &contender).await;
         }
     }
-    on.release(guard).await;
+    on.release(guard.release()).await;
     on.until_clean().await;
 }

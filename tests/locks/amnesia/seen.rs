@@ -4,8 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::sleep;
 
-use crate::amnesia::inside::{LEASE, client, counted, old_voters, record, recorded};
-use quorate_tests::fixture::{ms, secs};
+use crate::amnesia::inside::{LEASE, client, old_voters};
+use quorate_tests::{
+    fixture::{ms, secs},
+    recorded::{counted, record, recorded},
+};
 
 const MINUTE_MICROS: i64 = 60_000_000;
 

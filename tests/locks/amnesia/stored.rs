@@ -14,11 +14,16 @@ use tokio::time::sleep;
 use crate::{
     amnesia::{
         growth::token_of,
-        inside::{builder, client, counted, drop_script, heal, old_voters, record},
+        inside::{builder, client, old_voters},
     },
     cancel::kinds::Access,
 };
-use quorate_tests::fixture::{Fixture, Stopwatch, ms, secs};
+use quorate_tests::{
+    fixture::{Fixture, Stopwatch, ms, secs},
+    inside::{drop_script, heal},
+    kind::{Client, Kind},
+    recorded::{counted, record},
+};
 
 /// Far ahead of all clocks, as after a grant to one that is wrong.
 const AHEAD: u64 = 2_000_000_000_000_000;
@@ -92,7 +97,7 @@ async fn nobody_gets_a_lock_whose_token_no_majority_could_store_and_nothing_is_l
 #[tokio::test(start_paused = true)]
 async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
     let (snapshotter, _recording) = record();
-    for fair in [false, true] {
+    for kind in [Kind::Mutex, Kind::FairMutex] {
         let voters = old_voters(5);
         let ours = builder(&voters).quorum_timeout(secs(2)).connect().await.unwrap();
         set_ahead(&voters[0], FENCE);
@@ -101,20 +106,17 @@ async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
             voter.command(&["PEXPIRE", "quorate:{a}", "20000"]).unwrap();
         }
         drop_script(&voters[2..3], "mutex/renew");
-        let (mutex, fair_mutex) = (ours.mutex("a"), ours.fair_mutex("a"));
-        let lock_within = async |limit| {
-            if fair { fair_mutex.lock_within(limit).await } else { mutex.lock_within(limit).await }
-        };
-        let tried = mutex.try_lock().await;
+        let tried = ours.mutex("a").try_lock().await;
         assert!(matches!(tried, Ok(None)), "{tried:?}");
         let watch = Stopwatch::start();
-        let waited = lock_within(ms(500)).await;
-        assert!(matches!(waited, Ok(None)), "fair: {fair}: {waited:?}");
-        assert!(watch.time() <= ms(502), "fair: {fair}: {:?}", watch.time());
+        let mutex = Client::new(ours, kind).mutex("a");
+        let waited = mutex.lock_within(ms(500)).await;
+        assert!(matches!(waited, Ok(None)), "{kind:?}: {waited:?}");
+        assert!(watch.time() <= ms(502), "{kind:?}: {:?}", watch.time());
         // For ten times as long as the patience; then the rival's votes have ended.
-        let waited = lock_within(secs(60)).await.expect("a majority answers");
+        let waited = mutex.lock_within(secs(60)).await.expect("a majority answers");
         let guard = waited.expect("it is free at last");
-        assert!(watch.time() <= secs(21), "fair: {fair}: {:?}", watch.time());
+        assert!(watch.time() <= secs(21), "{kind:?}: {:?}", watch.time());
         let seen = counted(&snapshotter, metric::ATTEMPTS);
         let asked: f64 = seen.values().sum();
         assert!((10.0..100.0).contains(&asked), "with pauses of up to 750 ms: {seen:?}");
@@ -126,21 +128,17 @@ async fn a_token_that_a_rival_keeps_from_being_stored_is_no_lack_of_a_quorum() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_gets_the_lock_when_a_majority_can_store_its_token() {
-    for fair in [false, true] {
+    for kind in [Kind::Mutex, Kind::FairMutex] {
         let voters = old_voters(3);
         let (on, ours) = (Fixture::of(&voters), client(&voters).await);
         set_ahead(&voters[0], FENCE);
         drop_script(&voters, "mutex/renew");
         let watch = Stopwatch::start();
-        let waiting = tokio::spawn(async move {
-            let guard =
-                if fair { ours.fair_mutex("a").lock().await } else { ours.mutex("a").lock().await };
-            guard.unwrap()
-        });
+        let waiting = tokio::spawn(Client::new(ours, kind).mutex("a").lock());
         sleep(secs(3)).await;
-        assert!(!waiting.is_finished(), "fair: {fair}");
+        assert!(!waiting.is_finished(), "{kind:?}");
         heal(&voters);
-        let guard = waiting.await.unwrap();
+        let guard = waiting.await.unwrap().unwrap();
         assert!(watch.time() <= secs(5), "{:?}", watch.time());
         assert!(u64::from(guard.token()) > AHEAD);
         assert!(stored(&voters, guard.token()) >= 2);

@@ -2,7 +2,6 @@
 
 use quorate::{Leader, Leadership};
 
-use crate::election::resign;
 use quorate_tests::{
     claims,
     fixture::{Fixture, secs},
@@ -39,11 +38,11 @@ async fn of_two_candidates_one_leads_and_both_can_tell_which(on: Fixture) {
         is_that(&leader, &leadership, b"ada:1");
         assert_eq!(leader.text(), Some("ada:1"));
     }
-    resign(&on, leadership).await;
+    on.release(leadership.resign()).await;
     let leadership = ben.election("a").campaign("ben:1").await.unwrap();
     let leader = ada.election("a").leader().await.unwrap().expect("somebody leads");
     is_that(&leader, &leadership, b"ben:1");
-    resign(&on, leadership).await;
+    on.release(leadership.resign()).await;
     on.until_clean().await;
 }
 
@@ -62,7 +61,7 @@ async fn a_value_may_be_any_4096_bytes_and_is_seen_by_whoever_asks_after_it_was_
             is_that(&leader, &leadership, value);
             assert_eq!(leader.text(), std::str::from_utf8(value).ok());
         }
-        resign(&on, leadership).await;
+        on.release(leadership.resign()).await;
     }
     on.until_clean().await;
 }
@@ -76,7 +75,7 @@ async fn work_under_a_lead_is_done_and_a_lead_outlasts_its_lease(on: Fixture) {
     assert!(matches!(failed.await, Err(Failed)));
     let leader = client.election("a").leader().await.unwrap().expect("it leads still");
     is_that(&leader, &leadership, b"ada:1");
-    resign(&on, leadership).await;
+    on.release(leadership.resign()).await;
     on.until_clean().await;
 }
 

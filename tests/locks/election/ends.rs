@@ -4,7 +4,10 @@ use tokio::time::timeout;
 
 use crate::election::until_led;
 use quorate::embedded::{self, Fault};
-use quorate_tests::fixture::{Fixture, Stopwatch, ms, secs, trusted};
+use quorate_tests::{
+    fixture::{Fixture, Stopwatch, ms, secs, trusted},
+    inside::all,
+};
 
 // The client of the leader is cut off, and its lease ends. What it proclaimed is still on its way
 // to two voters, and arrives when another leads.
@@ -18,8 +21,7 @@ async fn a_late_word_of_an_old_leader_never_shows() {
     let leadership = old.election("a").campaign("old:1").await.unwrap();
     let mut observer = follows.observe();
     until_led(&mut observer, "old:1").await;
-    let late = Fault::Delay { there: 2 * lease, back: ms(0) };
-    let weather: Vec<_> = voters.iter().map(|voter| voter.fault(late)).collect();
+    let weather = all(&voters, Fault::Delay { there: 2 * lease, back: ms(0) });
     let proclaimed = leadership.proclaim("old:2").await.unwrap_err();
     assert!(proclaimed.is_not_entered(), "{proclaimed}");
     assert!(proclaimed.to_string().starts_with("a new value of lock `a` not confirmed"));

@@ -10,11 +10,10 @@ mod unknown;
 
 use std::time::Duration;
 
-use quorate::{Election, Leader, Leadership, Observed, Observer};
+use quorate::{Leader, Observed, Observer};
 use tokio::time::timeout;
 
-use quorate_support::eventually_async;
-use quorate_tests::fixture::{Fixture, secs};
+use quorate_tests::fixture::secs;
 
 /// What the leader is called that the voters name.
 fn led_by(observed: &Observed) -> Option<&str> {
@@ -42,22 +41,6 @@ async fn until_led(observer: &mut Observer, value: &str) -> Leader {
 
 async fn until_vacant(observer: &mut Observer) {
     while !matches!(observed(observer).await, Observed::NoLeader) {}
-}
-
-/// Waits until so many candidates stand in the queue on a majority.
-async fn until_candidates(election: &Election, count: usize) {
-    eventually_async(&format!("{count} candidates wait"), async || {
-        election.inspect().await.is_ok_and(|seen| seen.waiting.len() == count)
-    })
-    .await;
-}
-
-/// Servers on a busy machine may not confirm it in time: then it goes on by itself.
-async fn resign(on: &Fixture, leadership: Leadership) {
-    match leadership.resign().await {
-        Err(error) if on.is_real() && error.is_unconfirmed() => {}
-        resigned => resigned.expect("it leads"),
-    }
 }
 
 /// A minute passes in no time on embedded voters.

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::election::{PATIENCE, led_by, observed, resign, until_led, until_vacant};
+use crate::election::{PATIENCE, led_by, observed, until_led, until_vacant};
 use quorate::{
-    Observed,
+    LockKind, Observed,
     embedded::{self, Fault, InFlight},
 };
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
+    inside::all,
+    standing::until_waiting,
 };
 
 claims!(everywhere:
@@ -22,7 +24,8 @@ claims!(everywhere:
 );
 
 async fn an_observer_is_told_who_leads_and_each_change_that_lasts(on: Fixture) {
-    let (ada, ben) = (on.client().await.election("a"), on.client().await.election("a"));
+    let client = on.client().await;
+    let (ada, ben) = (client.election("a"), on.client().await.election("a"));
     let mut observer = on.client().await.election("a").observe();
     assert!(matches!(observed(&mut observer).await, Observed::NoLeader));
     let leadership = ada.campaign("ada:1").await.unwrap();
@@ -31,13 +34,12 @@ async fn an_observer_is_told_who_leads_and_each_change_that_lasts(on: Fixture) {
     leadership.proclaim("ada:2").await.unwrap();
     // The hold and its token are the same.
     assert_eq!(until_led(&mut observer, "ada:2").await.hold(), leadership.hold());
-    let theirs = ben.clone();
-    let waits = tokio::spawn(async move { theirs.campaign("ben:1").await.unwrap() });
-    super::until_candidates(&ada, 1).await;
-    resign(&on, leadership).await;
-    let leadership = waits.await.unwrap();
+    let waits = tokio::spawn(ben.campaign("ben:1"));
+    until_waiting(&client, LockKind::Election, "a", 1).await;
+    on.release(leadership.resign()).await;
+    let leadership = waits.await.unwrap().unwrap();
     assert_eq!(until_led(&mut observer, "ben:1").await.token(), leadership.token());
-    resign(&on, leadership).await;
+    on.release(leadership.resign()).await;
     until_vacant(&mut observer).await;
     drop(observer);
     on.until_clean().await;
@@ -57,7 +59,7 @@ async fn an_observer_that_is_dropped_listens_no_more(on: Fixture) {
     let mut other = other;
     until_led(&mut other, "ada:1").await;
     drop(other);
-    resign(&on, leadership).await;
+    on.release(leadership.resign()).await;
     on.until_clean().await;
 }
 
@@ -81,11 +83,11 @@ async fn what_changed_before_it_is_polled_is_told_as_it_is_now(on: Fixture) {
     on.until_listening().await;
     for value in ["1", "2"] {
         let leadership = election.campaign(value).await.unwrap();
-        resign(&on, leadership).await;
+        on.release(leadership.resign()).await;
     }
     let leadership = election.campaign("3").await.unwrap();
     assert_eq!(led_by(&observed(&mut observer).await), Some("3"));
-    resign(&on, leadership).await;
+    on.release(leadership.resign()).await;
 }
 
 /// One way to a voter of these.
@@ -98,17 +100,16 @@ async fn a_change_is_told_within_a_round_trip_of_it_without_a_timer() {
     let voters = embedded::voters(5);
     let on = Fixture::of(&voters);
     let (ada, observing) = (on.client().await.election("a"), on.client().await);
-    let delay = Fault::Delay { there: WAY, back: WAY };
-    let _weather: Vec<_> = voters.iter().map(|voter| voter.fault(delay)).collect();
+    let _weather = all(&voters, Fault::Delay { there: WAY, back: WAY });
     let mut observer = observing.election("a").observe();
     assert!(matches!(observed(&mut observer).await, Observed::NoLeader));
     // It asks once more when it is known to listen.
     assert!(timeout(ms(100), observer.next()).await.is_err());
     let watch = Stopwatch::start();
-    let campaign = tokio::spawn(async move { ada.campaign("ada:1").await.unwrap() });
+    let campaign = tokio::spawn(ada.campaign("ada:1"));
     until_led(&mut observer, "ada:1").await;
     assert!(watch.time() <= 4 * WAY + ms(1), "{:?}", watch.time());
-    let leadership = campaign.await.unwrap();
+    let leadership = campaign.await.unwrap().unwrap();
     let watch = Stopwatch::start();
     let proclaimed = tokio::spawn(async move {
         leadership.proclaim("ada:2").await.unwrap();

@@ -2,8 +2,10 @@
 
 use quorate::{Observed, RestartGuard, metric};
 
-use crate::amnesia::inside::{record, recorded};
-use quorate_tests::fixture::Fixture;
+use quorate_tests::{
+    fixture::Fixture,
+    recorded::{record, recorded},
+};
 
 #[tokio::test(start_paused = true)]
 async fn observers_are_counted_and_what_they_are_told() {

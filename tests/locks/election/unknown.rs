@@ -2,7 +2,7 @@
 
 use tokio::time::timeout;
 
-use crate::election::{observed, resign, until_led, until_vacant};
+use crate::election::{observed, until_led, until_vacant};
 use quorate::{Cause, Observed, Verdict, embedded};
 use quorate_tests::{
     claims,
@@ -32,7 +32,7 @@ async fn a_follower_tells_nobody_from_cannot_know(on: Fixture) {
         on.resume(voter);
     }
     until_led(&mut observer, "ada:1").await;
-    resign(&on, leadership).await;
+    on.release(leadership.resign()).await;
     until_vacant(&mut observer).await;
     // A majority was enough for that. The others hear of it later.
     drop(observer);

@@ -24,21 +24,20 @@ async fn client_on(on: &Fixture, machine: &Machine) -> Client {
 async fn when_the_first_dies_the_next_enters_within_the_deadline_and_nobody_spins() {
     let voters = embedded::voters(5);
     let on = Fixture::of(&voters).of_kind(Kind::FairMutex);
-    let guard = on.client().await.mutex("a").lock().await.unwrap();
+    let observer = on.client().await;
+    let guard = observer.mutex("a").lock().await.unwrap();
     let machine = Machine::new("other");
-    let doomed = client_on(&on, &machine).await.mutex("a");
-    let dead = tokio::spawn(machine.run(async move { drop(doomed.lock().await) }));
-    until_waiting(&on.client().await, 1).await;
-    let lock = on.client().await.mutex("a");
-    let second = tokio::spawn(async move { lock.lock().await.unwrap() });
-    until_waiting(&on.client().await, 2).await;
+    let dead = tokio::spawn(machine.run(client_on(&on, &machine).await.mutex("a").lock()));
+    until_waiting(&observer, 1).await;
+    let second = tokio::spawn(on.client().await.mutex("a").lock());
+    until_waiting(&observer, 2).await;
     sleep(secs(20)).await;
     machine.kill();
     let watch = Stopwatch::start();
     let before = on.runs("mutex/acquire").unwrap();
     sleep(secs(1)).await;
     guard.release().await.unwrap();
-    let guard = second.await.unwrap();
+    let guard = second.await.unwrap().unwrap();
     assert!(watch.time() <= secs(5) + ms(10), "{:?}", watch.time());
     for (now, before) in on.runs("mutex/acquire").unwrap().into_iter().zip(before) {
         // Refreshes, and the bids when the dead one's place ends and when its lock is free.
@@ -55,13 +54,13 @@ async fn when_the_first_dies_the_next_enters_within_the_deadline_and_nobody_spin
 async fn a_dead_client_with_many_places_holds_up_nobody_for_longer_than_one_deadline() {
     let voters = embedded::voters(3);
     let on = Fixture::of(&voters).of_kind(Kind::FairMutex);
-    let guard = on.client().await.mutex("a").lock().await.unwrap();
+    let observer = on.client().await;
+    let guard = observer.mutex("a").lock().await.unwrap();
     let machine = Machine::new("other");
     let doomed = client_on(&on, &machine).await;
     for count in 1..=20 {
-        let lock = doomed.mutex("a");
-        drop(tokio::spawn(machine.run(async move { drop(lock.lock().await) })));
-        until_waiting(&on.client().await, count).await;
+        drop(tokio::spawn(machine.run(doomed.mutex("a").lock())));
+        until_waiting(&observer, count).await;
     }
     machine.kill();
     guard.release().await.unwrap();

@@ -15,8 +15,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use quorate_support::eventually_async;
-use quorate_tests::fixture::{Stopwatch, ms, secs};
+use crate::fair::queue::until_waiting;
+use quorate_tests::{
+    fixture::{Stopwatch, ms, secs},
+    inside::all,
+};
 
 /// As `docs/protocol.md` says.
 const PLACES: usize = 512;
@@ -26,15 +29,6 @@ const BEHIND: usize = 20;
 async fn client(voters: &[EmbeddedVoter]) -> Quorate {
     let builder = Quorate::builder().embedded(voters).quorum_timeout(secs(2));
     builder.voter_deadline(ms(200)).connect().await.expect("all voters answer")
-}
-
-/// Waits until so many stand in the queue.
-async fn until_queued(client: &Quorate, count: usize) {
-    eventually_async(&format!("{count} stand in the queue"), async || {
-        let seen = client.fair_mutex("a").inspect().await;
-        seen.is_ok_and(|seen| seen.waiting.len() == count)
-    })
-    .await;
 }
 
 /// Who entered, in this order.
@@ -60,10 +54,10 @@ async fn those_behind_follow_in_the_order_of_coming_and_another_client_is_not_be
     let guard = other.fair_mutex("a").lock().await.expect("it is free");
     let (mut tasks, entered) = (JoinSet::new(), Entered::default());
     come(&mut tasks, &client.fair_mutex("a"), &entered, 0..PLACES + BEHIND).await;
-    until_queued(&other, PLACES).await;
+    until_waiting(&other, PLACES).await;
     let stranger = PLACES + BEHIND;
     come(&mut tasks, &other.fair_mutex("a"), &entered, stranger..stranger + 1).await;
-    until_queued(&other, PLACES + 1).await;
+    until_waiting(&other, PLACES + 1).await;
     // Each refreshes its place every third of 5 s. Those behind ask for nothing.
     let before = voters[0].runs("mutex/acquire");
     sleep(secs(10)).await;
@@ -82,7 +76,7 @@ async fn a_limit_that_comes_behind_the_places_is_a_plain_no_and_leaves_nothing()
     let guard = client.fair_mutex("a").lock().await.expect("it is free");
     let (mut tasks, entered) = (JoinSet::new(), Entered::default());
     come(&mut tasks, &client.fair_mutex("a"), &entered, 0..PLACES).await;
-    until_queued(&client, PLACES).await;
+    until_waiting(&client, PLACES).await;
     let watch = Stopwatch::start();
     let told = client.fair_mutex("a").lock_within(ms(300)).await.expect("all voters answer");
     assert!(told.is_none() && (ms(300)..ms(310)).contains(&watch.time()), "{:?}", watch.time());
@@ -125,15 +119,11 @@ async fn who_comes_with_a_short_limit_knows_that_the_lock_is_held() {
 async fn those_behind_are_told_of_silence_when_their_patience_ends() {
     let voters = embedded::voters(3);
     let client = client(&voters).await;
-    let _silence: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropRequests)).collect();
+    let _silence = all(&voters, Fault::DropRequests);
     let mut tasks = JoinSet::<(Error, Duration)>::new();
     for _ in 0..PLACES + BEHIND {
-        let lock = client.fair_mutex("a");
-        let watch = Stopwatch::start();
-        tasks.spawn(async move {
-            let error = lock.lock().await.map(|_| ()).expect_err("no voter answers");
-            (error, watch.time())
-        });
+        let (asks, watch) = (client.fair_mutex("a").lock(), Stopwatch::start());
+        tasks.spawn(async move { (asks.await.expect_err("no voter answers"), watch.time()) });
     }
     for (error, after) in tasks.join_all().await {
         assert!(error.is_no_quorum() && error.voters().len() == 3, "{error}");
@@ -151,9 +141,9 @@ async fn a_place_that_is_left_goes_to_the_next_in_line() {
     let entered = Entered::default();
     come(&mut leaving, &client.fair_mutex("a"), &entered, 0..PLACES).await;
     come(&mut staying, &client.fair_mutex("a"), &entered, PLACES..PLACES + BEHIND).await;
-    until_queued(&client, PLACES).await;
+    until_waiting(&client, PLACES).await;
     leaving.shutdown().await;
-    until_queued(&client, BEHIND).await;
+    until_waiting(&client, BEHIND).await;
     guard.release().await.expect("it is held");
     staying.join_all().await;
     assert_eq!(*entered.lock().unwrap(), (PLACES..PLACES + BEHIND).collect::<Vec<_>>());
@@ -169,8 +159,8 @@ async fn readers_that_queue_and_waiters_for_permits_all_enter_too() {
     let all = permits.acquire_many(10).await.expect("all are free");
     let (mut readers, mut takers) = (JoinSet::new(), JoinSet::new());
     for _ in 0..PLACES + BEHIND {
-        let (lock, permits) = (lock.clone(), permits.clone());
-        readers.spawn(async move { lock.read().await.expect("all voters answer") });
+        readers.spawn(lock.read());
+        let permits = permits.clone();
         takers.spawn(async move {
             let permit = permits.acquire().await.expect("all voters answer");
             permit.release().await.expect("all voters answer");
@@ -180,7 +170,8 @@ async fn readers_that_queue_and_waiters_for_permits_all_enter_too() {
     write.release().await.expect("it is held");
     all.release().await.expect("they are held");
     let reads = readers.join_all().await;
-    assert!(reads.len() == PLACES + BEHIND && reads.iter().all(ReadGuard::is_held));
+    let is_held = |read: &Result<ReadGuard, _>| read.as_ref().is_ok_and(ReadGuard::is_held);
+    assert!(reads.len() == PLACES + BEHIND && reads.iter().all(is_held));
     takers.join_all().await;
 }
 
@@ -197,15 +188,16 @@ async fn a_reader_that_lets_no_writer_pass_is_not_behind_those_that_do() {
         let lock = lock.clone();
         readers.spawn(async move { lock.read().await.map(drop).expect("all voters answer") });
     }
-    let writer = lock.clone();
-    let second = tokio::spawn(async move { writer.write().await.expect("all voters answer") });
+    let second = tokio::spawn(lock.write());
     sleep(secs(1)).await;
-    let reader = tokio::spawn(async move { first.read().await.expect("all voters answer") });
+    let reader = tokio::spawn(first.read());
     sleep(secs(1)).await;
     write.release().await.expect("it is held");
-    let read = timeout(secs(1), reader).await.expect("it waits for no writer").expect("no panic");
+    let read = timeout(secs(1), reader).await.expect("it waits for no writer");
+    let read = read.expect("no panic").expect("all voters answer");
     assert!(read.is_held() && !second.is_finished());
     read.release().await.expect("it is held");
-    second.await.expect("no panic").release().await.expect("it is held");
+    let second = second.await.expect("no panic").expect("all voters answer");
+    second.release().await.expect("it is held");
     readers.join_all().await;
 }

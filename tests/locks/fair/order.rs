@@ -34,7 +34,7 @@ async fn a_hold_longer_than_any_waiters_deadline_does_not_change_the_order(on: F
         waiters.come(client().await.mutex("a"), release).await;
     }
     sleep(secs(3)).await;
-    on.release(guard).await;
+    on.release(guard.release()).await;
     waiters.must_enter_in_order().await;
     on.until_clean().await;
 }
@@ -65,7 +65,7 @@ async fn nobody_passes_those_who_wait_not_even_for_a_moment(on: Fixture) {
         }
     };
     let through = async {
-        on.release(guard).await;
+        on.release(guard.release()).await;
         last.notified().await;
     };
     tokio::select! {
@@ -103,7 +103,7 @@ async fn a_client_with_a_wrong_clock_neither_jumps_the_queue_nor_empties_it() {
         waiters.come(client.mutex("a"), release).await;
     }
     sleep(secs(60)).await;
-    on.release(guard).await;
+    on.release(guard.release()).await;
     let entered = waiters.enter().await;
     let of = |slow: bool| -> Vec<usize> {
         let is_meant = |number: &usize| (CLOCKS_PPM[number % CLOCKS_PPM.len()] < 0) == slow;
@@ -116,17 +116,15 @@ async fn a_client_with_a_wrong_clock_neither_jumps_the_queue_nor_empties_it() {
 async fn who_waits_in_order_is_not_passed_by_who_asks_later_for_the_mutex(on: Fixture) {
     let client = on.client().await;
     let guard = client.mutex("a").lock().await.unwrap();
-    let lock = on.client().await.mutex("a");
-    let fair = tokio::spawn(async move { lock.lock().await.unwrap() });
+    let fair = tokio::spawn(on.client().await.mutex("a").lock());
     until_waiting(&client, 1).await;
-    let lock = Quorate::mutex(&*on.client().await, "a");
-    let plain = tokio::spawn(async move { lock.lock().await.unwrap() });
+    let plain = tokio::spawn(Quorate::mutex(&*on.client().await, "a").lock());
     until_waiting(&client, 2).await;
     guard.release().await.unwrap();
-    let fair = fair.await.unwrap();
+    let fair = fair.await.unwrap().unwrap();
     assert!(!plain.is_finished());
     fair.release().await.unwrap();
-    plain.await.unwrap().release().await.unwrap();
+    plain.await.unwrap().unwrap().release().await.unwrap();
     on.until_clean().await;
 }
 
@@ -143,7 +141,7 @@ async fn a_hand_over_costs_the_same_however_many_wait(on: Fixture) {
         let runs = |script: &str| on.runs(script).expect("they count");
         let before = runs("mutex/acquire");
         // In paused time the whole line passes before the next refresh is due.
-        on.release(guard).await;
+        on.release(guard.release()).await;
         waiters.must_enter_in_order().await;
         for (voter, before) in before.into_iter().enumerate() {
             assert_eq!(runs("mutex/acquire")[voter] - before, crowd, "of {crowd}, voter {voter}");

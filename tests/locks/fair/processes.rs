@@ -66,7 +66,7 @@ async fn processes_keep_their_order_while_voters_restart_empty_one_by_one() {
     }
     Stopwatch::start().sleep_until(secs(31)).await;
     assert!(guard.is_held());
-    on.release(guard).await;
+    on.release(guard.release()).await;
     must_enter_in_order(workers);
     on.until_clean().await;
 }

@@ -2,22 +2,18 @@
 
 use std::sync::{Arc, Mutex};
 
-use quorate::MutexGuard;
+use quorate::{LockKind, MutexGuard, Quorate};
 use tokio::task::JoinSet;
 
-use quorate_support::eventually_async;
 use quorate_tests::{
     fixture::Fixture,
     kind::{Client, Lock},
+    standing,
 };
 
 /// Waits until so many stand in the queue of `a` on a majority.
-pub(crate) async fn until_waiting(client: &Client, count: usize) {
-    eventually_async(&format!("{count} stand in the queue"), async || {
-        let seen = client.mutex("a").inspect().await;
-        seen.is_ok_and(|seen| seen.waiting.len() == count)
-    })
-    .await;
+pub(crate) async fn until_waiting(client: &Quorate, count: usize) {
+    standing::until_waiting(client, LockKind::Mutex, "a", count).await;
 }
 
 /// Waiters that came one after the other, and who has entered.

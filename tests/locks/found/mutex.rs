@@ -4,22 +4,17 @@ use std::time::Duration;
 
 use quorate::{
     Cause, LockKind, Owner, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard, Reply},
+    embedded::{self, EmbeddedVoter, Fault, Reply},
 };
 use tokio::time::{Instant, sleep, timeout};
 
 use quorate_support::{Proxy, RedisServer, eventually_async, without_lasting};
-use quorate_tests::kind::{Client, Kind};
+use quorate_tests::{
+    inside::{all, client},
+    kind::{Client, Kind},
+};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
-
-async fn client(voters: &[EmbeddedVoter]) -> Quorate {
-    Quorate::builder().embedded(voters).connect().await.expect("all voters answer")
-}
-
-fn all(voters: &[EmbeddedVoter], fault: Fault) -> Vec<FaultGuard> {
-    voters.iter().map(|voter| voter.fault(fault)).collect()
-}
 
 fn delay(there_ms: u64, back_ms: u64) -> Fault {
     Fault::Delay { there: MS(there_ms), back: MS(back_ms) }
@@ -54,13 +49,12 @@ async fn a_renewal_is_trusted_for_the_lease_it_asked_for_and_not_for_a_later_lon
     let mutex = client.mutex("x").owner(&owner).lease(MS(3_000));
     let guard = mutex.lock().await.expect("free");
     let slow = all(&voters, delay(1, 90));
-    let (short, long) = (mutex.clone(), mutex.lease(MS(30_000)));
-    let short = tokio::spawn(async move { short.lock().await.map(drop) });
+    let (short, long) = (tokio::spawn(mutex.lock()), mutex.lease(MS(30_000)));
     sleep(MS(1)).await;
     drop(slow);
     let _cut_off = all(&voters, Fault::DropRequests);
     assert!(long.lock().await.unwrap_err().is_not_entered());
-    short.await.expect("no panic").expect("its answers came");
+    drop(short.await.expect("no panic").expect("its answers came"));
     assert!(guard.remaining() <= MS(3_000), "{:?}", guard.remaining());
 }
 

@@ -6,7 +6,10 @@ use quorate::{
 };
 use tokio::{task::JoinHandle, time::sleep};
 
-use quorate_tests::fixture::{ms, secs};
+use quorate_tests::{
+    fixture::{ms, secs},
+    inside::{client, heal},
+};
 
 const SLOTS: &str = "quorate:{a}:semaphore:slots";
 const ENDS: &str = "quorate:{a}:semaphore:ends";
@@ -15,8 +18,7 @@ const SERVED: &str = "quorate:{a}:semaphore:served";
 const ALIVE: &str = "quorate:{a}:semaphore:alive";
 
 async fn semaphore(voters: &[EmbeddedVoter], permits: u32) -> Semaphore {
-    let client = Quorate::builder().embedded(voters).connect().await;
-    client.expect("all voters answer").semaphore("a", permits)
+    client(voters).await.semaphore("a", permits)
 }
 
 fn waits(semaphore: Semaphore) -> JoinHandle<PermitGuard> {
@@ -56,9 +58,7 @@ async fn late_undo(undo: Fault) {
     sleep(ms(210)).await;
     spoil(&[]);
     let guard = waiting.await.unwrap();
-    for voter in &voters {
-        voter.fault_each(|_| Vec::new());
-    }
+    heal(&voters);
     sleep(secs(2)).await;
     assert!(guard.is_held());
     for voter in &voters {

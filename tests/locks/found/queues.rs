@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use metrics_util::debugging::DebugValue;
 use quorate::{
     FairMutex, MutexGuard, Quorate, RestartGuard,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Reply},
+    embedded::{self, EmbeddedVoter, Fault, InFlight, Machine, Reply},
     metric,
 };
 use tokio::{
@@ -14,21 +13,21 @@ use tokio::{
 };
 
 use crate::{
-    amnesia::inside::record,
     fair::queue::{Waiters, release},
     rw::waiting as rw,
 };
 use quorate_support::without_lasting;
 use quorate_tests::{
     fixture::{Fixture, Stopwatch, ms, secs},
+    inside::{all, client, fault_client, heal},
     kind::{Client, Kind},
+    recorded::{added, record},
 };
 
 const QUEUE: &str = "quorate:{a}:queue";
 
 async fn fair(voters: &[EmbeddedVoter]) -> FairMutex {
-    let client = Quorate::builder().embedded(voters).connect().await;
-    client.expect("all voters answer").fair_mutex("a")
+    client(voters).await.fair_mutex("a")
 }
 
 fn waits(mutex: FairMutex) -> JoinHandle<MutexGuard> {
@@ -39,7 +38,7 @@ fn waits(mutex: FairMutex) -> JoinHandle<MutexGuard> {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_runs_twice_does_not_queue_whom_it_gave_the_vote() {
     let voters = embedded::voters(3);
-    let twice: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::RunTwice)).collect();
+    let twice = all(&voters, Fault::RunTwice);
     let guard = fair(&voters).await.lock().await.expect("it is free");
     drop(twice);
     for voter in &voters {
@@ -77,7 +76,7 @@ async fn a_waiter_that_reaches_nobody_just_before_its_limit_does_not_spin() {
     let waiter = fair(&voters).await;
     let waiting = tokio::spawn(async move { waiter.lock_within(secs(1)).await.map(drop_all) });
     sleep(ms(900)).await;
-    let breaks: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::CutBeforeRun)).collect();
+    let breaks = all(&voters, Fault::CutBeforeRun);
     for voter in &voters {
         voter.cut(InFlight::Lost);
     }
@@ -95,7 +94,7 @@ async fn a_bid_without_a_quorum_is_not_refused_when_calls_may_be_lost() {
     let voters = embedded::voters(5);
     let mutex = fair(&voters).await;
     hear_calls(&voters, &mutex).await;
-    let far = far(&voters, ms(50));
+    let far = all(&voters, way(ms(50)));
     let waiter = tokio::spawn(async move { mutex.lock_within(ms(150)).await.map(drop_all) });
     sleep(ms(20)).await;
     for voter in &voters[..3] {
@@ -134,8 +133,8 @@ async fn a_bid_without_a_quorum_gives_back_what_comes_after_it() {
         [("fair", "mutex/acquire"), ("read", "rw/acquire"), ("write", "rw/acquire")]
     {
         let voters = embedded::voters(3);
-        let client = Quorate::builder().embedded(&voters).connect().await.expect("all answer");
-        let _far = far(&voters[2..], ms(1));
+        let client = client(&voters).await;
+        let _far = all(&voters[2..], way(ms(1)));
         voters[..2].iter().for_each(EmbeddedVoter::kill);
         let waiter = tokio::spawn(async move {
             match kind {
@@ -162,29 +161,23 @@ async fn a_bid_without_a_quorum_gives_back_what_comes_after_it() {
 /// other voter dies. It lost its lock with two of three voters well.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_reaches_a_minority_takes_no_lock_from_its_holder() {
-    for fair in [false, true] {
+    for kind in [Kind::Mutex, Kind::FairMutex] {
         let voters = embedded::voters(3);
         let builder = || Quorate::builder().embedded(&voters).quorum_timeout(secs(60));
         let holder = builder().lease(secs(3)).connect().await.expect("all voters answer");
         let apart = voters[2].fault(Fault::DropRequests);
-        let guard =
-            if fair { holder.fair_mutex("a").lock().await } else { holder.mutex("a").lock().await };
+        let guard = Client::new(holder, kind).mutex("a").lock().await;
         let guard = guard.expect("it is free on two of three");
         drop(apart);
         let machine = Machine::new("apart");
         let waiter = builder().machine(&machine).connect().await.expect("all voters answer");
-        let way = Fault::Delay { there: ms(1), back: ms(1) };
-        let faults = [Fault::CutBeforeRun, Fault::CutBeforeRun, way];
-        for (voter, fault) in voters.iter().zip(faults) {
-            voter.fault_each(move |sent| {
-                (sent.client() == "apart").then_some(fault).into_iter().collect()
-            });
-        }
+        fault_client(&voters[..2], "apart", Fault::CutBeforeRun);
+        fault_client(&voters[2..], "apart", way(ms(1)));
         let waiting = waits(waiter.fair_mutex("a"));
         sleep(ms(100)).await;
         voters[1].kill();
         sleep(secs(30)).await;
-        assert!(!waiting.is_finished() && guard.is_held(), "fair: {fair}");
+        assert!(!waiting.is_finished() && guard.is_held(), "{kind:?}");
         waiting.abort();
         guard.release().await.expect("two of three confirm");
     }
@@ -202,11 +195,7 @@ async fn a_bid_owes_nothing_to_a_voter_that_it_did_not_reach() {
     let entered = waiter.lock_within(secs(60)).await;
     assert!(entered.expect("two of three answer").is_none());
     assert!(voters[1].runs("mutex/acquire") > 30, "it bid from time to time");
-    let leaked = snapshotter.snapshot().into_vec().into_iter().filter_map(|(key, _, _, value)| {
-        let is_leak = key.key().name() == metric::LEAKED_VOTES;
-        is_leak.then_some(value).filter(|count| *count != DebugValue::Counter(0))
-    });
-    assert_eq!(leaked.collect::<Vec<_>>(), []);
+    assert_eq!(added(&snapshotter, metric::LEAKED_VOTES, None), 0);
     drop(guard);
 }
 
@@ -219,12 +208,7 @@ async fn the_end_of_a_pause_is_counted_as_a_timer_in_a_queue_too() {
     voters.iter().for_each(EmbeddedVoter::kill);
     // A pause is between 20 and 750 ms.
     assert!(waiter.lock_within(secs(2)).await.expect_err("all are away").is_no_quorum());
-    let pauses = snapshotter.snapshot().into_vec().into_iter().filter_map(|(key, _, _, value)| {
-        let is_timer = key.key().labels().any(|label| label.value() == "timer");
-        let DebugValue::Counter(count) = value else { return None };
-        (key.key().name() == metric::WAKEUPS && is_timer).then_some(count)
-    });
-    assert!(pauses.sum::<u64>() >= 2);
+    assert!(added(&snapshotter, metric::WAKEUPS, Some("timer")) >= 2);
 }
 
 /// While its client hears no voter a place stands, and the pauses between its bids grew longer than
@@ -245,16 +229,9 @@ async fn a_pause_between_bids_is_shorter_than_a_place_lives() {
         waiters.come(first.mutex("a"), release).await;
         waiters.come(second.mutex("a"), release).await;
         // It tells its place every 133 ms, and voters have 40 ms to answer.
-        for voter in &voters {
-            voter.fault_each(|sent| match sent.client() {
-                "first" => vec![Fault::DropReplies],
-                _ => Vec::new(),
-            });
-        }
+        fault_client(&voters, "first", Fault::DropReplies);
         sleep(ms(390)).await;
-        for voter in &voters {
-            voter.fault_each(|_| Vec::new());
-        }
+        heal(&voters);
         sleep(ms(200)).await;
         guard.release().await.expect("it is held");
         waiters.must_enter_in_order().await;
@@ -265,15 +242,7 @@ async fn a_pause_between_bids_is_shorter_than_a_place_lives() {
 #[tokio::test(start_paused = true)]
 async fn a_waiter_whose_grants_cannot_count_keeps_a_free_lock_from_nobody() {
     type Hamper = fn(&[EmbeddedVoter], &Machine);
-    let slow: Hamper = |voters, _| {
-        for voter in voters {
-            let way = Fault::Delay { there: ms(50), back: ms(50) };
-            voter.fault_each(move |sent| match sent.client() {
-                "hampered" => vec![way],
-                _ => Vec::new(),
-            });
-        }
-    };
+    let slow: Hamper = |voters, _| fault_client(voters, "hampered", way(ms(50)));
     let fast: Hamper = |_, machine| machine.set_clock_rate(20_000);
     let empty: Hamper = |voters, _| voters.iter().for_each(EmbeddedVoter::restart_empty);
     let hampers = [
@@ -297,7 +266,7 @@ async fn a_waiter_whose_grants_cannot_count_keeps_a_free_lock_from_nobody() {
                 hamper(&voters, &machine);
             }
             let lock = Client::new(hampered, kind).mutex("a");
-            let waiting = tokio::spawn(async move { lock.lock_within(secs(300)).await });
+            let waiting = tokio::spawn(lock.lock_within(secs(300)));
             sleep(secs(60)).await;
             if !after.is_zero() {
                 hamper(&voters, &machine);
@@ -329,15 +298,12 @@ async fn a_place_stands_while_its_client_asks_for_thousands_of_other_locks() {
     let guard = fair(&voters).await.lock().await.expect("it is free");
     let mut waiters = Waiters::of(&on).await;
     waiters.come(busy.mutex("a"), release).await;
-    for voter in &voters {
-        let far = Fault::Delay { there: ms(500), back: ms(500) };
-        voter.fault_each(move |sent| if sent.client() == "busy" { vec![far] } else { vec![] });
-    }
+    fault_client(&voters, "busy", way(ms(500)));
     // 128 at once: they are asked for within 16 s. A place lives for 5 s.
     let mut crowd = JoinSet::new();
     for number in 0..16 * 128 {
-        let mutex = busy.mutex(number.to_string());
-        crowd.spawn(async move { mutex.lock().await.map(drop) });
+        let asks = busy.mutex(number.to_string()).lock();
+        crowd.spawn(async { asks.await.map(drop) });
     }
     sleep(secs(7)).await;
     waiters.come(on.client().await.mutex("a"), release).await;
@@ -366,17 +332,16 @@ async fn a_writer_keeps_nobody_out_where_its_place_was_lost_with_a_part_of_the_q
         let other = other.expect("no script fails").expect("nobody is known to wait");
         rw::until_waiting(&client, 1, 0).await;
         assert!(client.rw_lock("a").try_read().await.unwrap().is_none(), "{lost:?}");
-        rw::release(&on, other.release()).await;
-        rw::release(&on, reading.release()).await;
-        rw::release(&on, writer.await.unwrap().release()).await;
+        on.release(other.release()).await;
+        on.release(reading.release()).await;
+        on.release(writer.await.unwrap().release()).await;
         on.until_clean().await;
     }
 }
 
 /// A request takes so long to arrive, and its answer too.
-fn far(voters: &[EmbeddedVoter], way: Duration) -> Vec<FaultGuard> {
-    let way = Fault::Delay { there: way, back: way };
-    voters.iter().map(|voter| voter.fault(way)).collect()
+fn way(time: Duration) -> Fault {
+    Fault::Delay { there: time, back: time }
 }
 
 /// Waits once, so that the client listens for calls.

@@ -4,7 +4,10 @@ use quorate::{
     LockKind, Quorate, Side,
     embedded::{EmbeddedVoter, Fault, Machine},
 };
-use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::{
+    fixture::{Stopwatch, ms, secs},
+    inside::fault_client,
+};
 use tokio::time::sleep;
 
 use super::{Changed, builder, changes};
@@ -73,12 +76,7 @@ async fn of_two_that_a_set_names_each_the_one_that_has_resigned_is_not_the_leade
     let (ben, observer) = (changed.with_old().await, changed.with_both().await);
     let leadership = ada.election("e").campaign("ada").await.unwrap();
     sleep(secs(1)).await;
-    for voter in changed.new_ones() {
-        voter.fault_each(|sent| match sent.client() {
-            "ada" => vec![Fault::DropRequests],
-            _ => Vec::new(),
-        });
-    }
+    fault_client(changed.new_ones(), "ada", Fault::DropRequests);
     assert!(leadership.resign().await.unwrap_err().is_unconfirmed());
     let leads = ben.election("e").campaign("ben").await.unwrap();
     // It has told its token.
@@ -102,8 +100,7 @@ async fn hand_over([one, other]: &[Quorate; 2]) {
         let held = from.mutex("m").lock().await.unwrap();
         assert!(Some(held.token()) > token, "{:?} after {token:?}", held.token());
         token = Some(held.token());
-        let waiting = to.mutex("m");
-        let waiter = tokio::spawn(async move { waiting.lock().await });
+        let waiter = tokio::spawn(to.mutex("m").lock());
         sleep(secs(1)).await;
         let released = Stopwatch::start();
         held.release().await.unwrap();

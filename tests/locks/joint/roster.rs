@@ -10,11 +10,13 @@ use quorate::{
     Builder, Cause, Error, Quorate, RestartGuard, Verdict,
     embedded::{self, EmbeddedVoter, InFlight},
 };
-use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::{
+    fixture::{Stopwatch, ms, secs},
+    inside::{drop_script, heal},
+};
 use tokio::{runtime, time::sleep};
 
 use super::{Changed, builder};
-use crate::amnesia::inside::{drop_script, heal};
 
 /// For so long a voter tells of a client: the longest lease of 30 s and 45 s more.
 const TOLD: Duration = secs(75);

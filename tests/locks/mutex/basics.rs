@@ -36,7 +36,7 @@ async fn a_hundred_clients_all_get_their_turn(on: Fixture) {
             let count = counter.load(Ordering::Relaxed);
             yield_now().await;
             counter.store(count + 1, Ordering::Relaxed);
-            on.release(guard).await;
+            on.release(guard.release()).await;
         });
     }
     tasks.join_all().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorate::HolderKind;
 use tokio::task::JoinSet;
 
-use quorate_support::eventually_async;
+use crate::rw::waiting::until_waiting;
 use quorate_tests::{
     claims,
     fixture::{Fixture, ms, secs},
@@ -26,8 +26,7 @@ async fn whoever_stands_in_line_is_told_who_has_the_lock(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
     let mut waiting = JoinSet::new();
     for _ in 0..3 {
-        let mutex = client.mutex("a");
-        waiting.spawn(async move { mutex.lock_or_busy(ms(300)).await });
+        waiting.spawn(client.mutex("a").lock_or_busy(ms(300)));
     }
     while let Some(refused) = waiting.join_next().await {
         let error = refused.unwrap().unwrap_err();
@@ -44,7 +43,7 @@ async fn whoever_stands_in_line_is_told_who_has_the_lock(on: Fixture) {
 async fn a_lock_that_is_free_or_becomes_free_in_time_is_given(on: Fixture) {
     let (ours, theirs) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
     let guard = ours.lock_or_busy(Duration::ZERO).await.unwrap();
-    let waiter = tokio::spawn(async move { theirs.lock_or_busy(secs(30)).await });
+    let waiter = tokio::spawn(theirs.lock_or_busy(secs(30)));
     tokio::time::sleep(ms(50)).await;
     guard.release().await.unwrap();
     waiter.await.unwrap().unwrap().release().await.unwrap();
@@ -53,13 +52,11 @@ async fn a_lock_that_is_free_or_becomes_free_in_time_is_given(on: Fixture) {
 
 // The reader would get the lock, which others read: a writer that waits comes before it.
 async fn a_newcomer_is_told_of_a_waiter_that_comes_first(on: Fixture) {
-    let (ours, theirs) = (on.client().await.rw_lock("a"), on.client().await.rw_lock("a"));
+    let client = on.client().await;
+    let ours = client.rw_lock("a");
     let read = ours.read().await.unwrap();
-    let writer = tokio::spawn(async move { theirs.write().await });
-    eventually_async("the writer waits", async || {
-        ours.inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
-    })
-    .await;
+    let writer = tokio::spawn(on.client().await.rw_lock("a").write());
+    until_waiting(&client, 1, 0).await;
     let place = ours.inspect().await.unwrap().waiting.remove(0).place;
     let error = ours.read_or_busy(Duration::ZERO).await.unwrap_err();
     assert_eq!(error.holder_kind(), Some(HolderKind::Waiting), "{error}");
@@ -67,12 +64,8 @@ async fn a_newcomer_is_told_of_a_waiter_that_comes_first(on: Fixture) {
     read.release().await.unwrap();
     // A read that came from the queue is one too.
     let write = writer.await.unwrap().unwrap();
-    let reader = ours.clone();
-    let reader = tokio::spawn(async move { reader.read().await });
-    eventually_async("the reader waits", async || {
-        ours.inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
-    })
-    .await;
+    let reader = tokio::spawn(ours.read());
+    until_waiting(&client, 0, 1).await;
     write.release().await.unwrap();
     let read = reader.await.unwrap().unwrap();
     let error = ours.write_or_busy(Duration::ZERO).await.unwrap_err();

@@ -23,11 +23,10 @@ async fn one_wins(on: &Fixture, clients: &[Client]) {
     for round in 0..10 {
         let mut tries = JoinSet::new();
         for client in clients {
-            let mutex = client.mutex("a");
-            tries.spawn(async move { mutex.try_lock().await.unwrap() });
+            tries.spawn(client.mutex("a").try_lock());
         }
-        let answers = tries.join_all().await;
-        let winners: Vec<MutexGuard> = answers.into_iter().flatten().collect();
+        let answers = tries.join_all().await.into_iter();
+        let winners: Vec<MutexGuard> = answers.filter_map(Result::unwrap).collect();
         assert_eq!(winners.len(), 1, "in round {round}");
         for winner in winners {
             winner.release().await.unwrap();

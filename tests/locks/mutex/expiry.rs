@@ -99,7 +99,7 @@ async fn a_renewed_lock_outlives_ten_leases_with_jitter_and_re_entry(mut on: Fix
             1 => match guard.reenter().await {
                 Ok(inner) => {
                     assert_eq!(guard.count(), 2);
-                    on.release(inner).await;
+                    on.release(inner.release()).await;
                 }
                 Err(error) => assert!(on.is_real() && error.is_not_entered(), "{error}"),
             },
@@ -110,6 +110,6 @@ async fn a_renewed_lock_outlives_ten_leases_with_jitter_and_re_entry(mut on: Fix
     assert_eq!(guard.count(), 1);
     let holder = theirs.mutex("a").inspect().await.unwrap().holders.remove(0);
     assert_eq!(&holder.hold, guard.hold());
-    on.release(guard).await;
+    on.release(guard.release()).await;
     on.until_clean().await;
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use quorate_support::eventually_async;
+use quorate::LockKind;
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
+    standing::until_waiting,
 };
 
 use crate::several::client;
@@ -69,15 +70,9 @@ async fn the_place_of_a_hold_that_is_kept_ends_with_it(on: Fixture) {
     let read = quorum.rw_lock("b").write().await.unwrap();
     let (mutex, lock) = (theirs.fair_mutex("a"), theirs.rw_lock("b"));
     let waiting = tokio::spawn(async move { (mutex.lock().await, lock.read().await) });
-    eventually_async("they wait", async || {
-        others.fair_mutex("a").inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
-    })
-    .await;
+    until_waiting(&others, LockKind::Mutex, "a", 1).await;
     held.release().await.unwrap();
-    eventually_async("they wait", async || {
-        others.rw_lock("b").inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
-    })
-    .await;
+    until_waiting(&others, LockKind::RwLock, "b", 1).await;
     read.release().await.unwrap();
     let (mutex, read) = waiting.await.unwrap();
     let watch = Stopwatch::start();

@@ -9,14 +9,16 @@ use quorate::{
 };
 use tokio::time::sleep;
 
-use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::{
+    fixture::{Stopwatch, ms, secs},
+    inside::{all, client},
+};
 
 /// There and back.
 const TRIP: Duration = ms(40);
 
 fn far(voters: &[EmbeddedVoter]) -> Vec<FaultGuard> {
-    let delay = Fault::Delay { there: TRIP / 2, back: TRIP / 2 };
-    voters.iter().map(|voter| voter.fault(delay)).collect()
+    all(voters, Fault::Delay { there: TRIP / 2, back: TRIP / 2 })
 }
 
 /// Asks for a lock with this limit, and says whether it got it; a guard is given back.
@@ -79,10 +81,6 @@ fn trips(kind: &str) -> u32 {
     if kind == "several" { 2 } else { 1 }
 }
 
-async fn client(voters: &[EmbeddedVoter]) -> Quorate {
-    Quorate::builder().embedded(voters).connect().await.expect("all voters answer")
-}
-
 // What had no time to answer was not silent.
 #[tokio::test(start_paused = true)]
 async fn a_limit_shorter_than_a_round_trip_is_no_silence_of_the_voters() {
@@ -120,7 +118,7 @@ async fn voters_that_do_not_answer_within_their_deadline_are_silent_whatever_the
         let voters = embedded::voters(3);
         let builder = Quorate::builder().embedded(&voters).voter_deadline(ms(200));
         let ours = builder.connect().await.expect("all voters answer");
-        let _silence: Vec<_> = voters.iter().map(|it| it.fault(Fault::DropRequests)).collect();
+        let _silence = all(&voters, Fault::DropRequests);
         for limit in [0, 5, 199, 300].map(ms) {
             let watch = Stopwatch::start();
             let error = ask(ours.clone(), limit).await.expect_err("nobody answers");
@@ -137,11 +135,9 @@ async fn a_limit_that_comes_while_another_task_asks_is_no_silence_when_that_one_
     let voters = embedded::voters(3);
     let client = client(&voters).await;
     let _far = far(&voters);
-    let first = client.mutex("a");
-    let first = tokio::spawn(async move { first.lock().await.map(drop) });
+    let first = tokio::spawn(client.mutex("a").lock());
     sleep(ms(1)).await;
-    let second = client.mutex("a");
-    let second = tokio::spawn(async move { second.lock_within(ms(10)).await });
+    let second = tokio::spawn(client.mutex("a").lock_within(ms(10)));
     sleep(ms(20)).await;
     first.abort();
     let entered = second.await.expect("no panic").expect("all voters answer");

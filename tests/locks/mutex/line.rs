@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate::{
     Error, Mutex, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
+    embedded::{self, EmbeddedVoter, Fault},
 };
 use tokio::{
     task::{JoinHandle, JoinSet},
@@ -14,6 +14,7 @@ use tokio::{
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
+    inside::{self, all},
 };
 
 claims!(inside: from_one_client_only_one_candidate_goes_out);
@@ -46,10 +47,6 @@ async fn patient() -> (Vec<EmbeddedVoter>, Quorate) {
     (voters, client.expect("all voters answer"))
 }
 
-fn silence(voters: &[EmbeddedVoter]) -> Vec<FaultGuard> {
-    voters.iter().map(|voter| voter.fault(Fault::DropRequests)).collect()
-}
-
 /// How a caller waits in line, and what it is told.
 type Told = JoinHandle<(Result<bool, Error>, Duration)>;
 
@@ -80,7 +77,7 @@ async fn must_hear_of_silence(told: Told, (least, most): (Duration, Duration)) {
 #[tokio::test(start_paused = true)]
 async fn behind_the_first_attempt_a_limit_that_comes_in_silence_is_no_plain_no() {
     let (voters, client) = patient().await;
-    let _silence = silence(&voters);
+    let _silence = all(&voters, Fault::DropRequests);
     let _first = waits(client.mutex("a"), None).await;
     let second = waits(client.mutex("a"), Some(ms(100))).await;
     must_hear_of_silence(second, (ms(100), ms(202))).await;
@@ -91,7 +88,7 @@ async fn behind_the_first_attempt_a_limit_that_comes_in_silence_is_no_plain_no()
 #[tokio::test(start_paused = true)]
 async fn all_in_line_are_told_of_silence_when_their_patience_ends() {
     let (voters, client) = patient().await;
-    let _silence = silence(&voters);
+    let _silence = all(&voters, Fault::DropRequests);
     let mut told = Vec::new();
     for _ in 0..6 {
         told.push(waits(client.mutex("a"), None).await);
@@ -108,21 +105,18 @@ async fn all_in_line_are_told_of_silence_when_their_patience_ends() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_the_caller_names_outlasts_an_outage() {
     let (voters, client) = patient().await;
-    let silence = silence(&voters);
+    let silence = all(&voters, Fault::DropRequests);
     let limit = secs(90);
-    let (mutex, fair, rw) = (client.mutex("a"), client.fair_mutex("b"), client.rw_lock("c"));
     let watch = Stopwatch::start();
-    let locked = tokio::spawn(async move {
-        tokio::join!(mutex.lock_within(limit), fair.lock_within(limit), rw.write_within(limit))
-    });
+    let mutex = tokio::spawn(client.mutex("a").lock_within(limit));
+    let fair = tokio::spawn(client.fair_mutex("b").lock_within(limit));
+    let write = tokio::spawn(client.rw_lock("c").write_within(limit));
     sleep(secs(40)).await;
     drop(silence);
-    let (mutex, fair, write) = locked.await.expect("no panic");
+    let _mutex = mutex.await.expect("no panic").expect("all voters answer").expect("it is free");
+    let _fair = fair.await.expect("no panic").expect("all voters answer").expect("it is free");
+    let _write = write.await.expect("no panic").expect("all voters answer").expect("it is free");
     assert!(watch.time() < secs(42), "{:?}", watch.time());
-    let all = "all voters answer";
-    assert!(
-        mutex.expect(all).is_some() && fair.expect(all).is_some() && write.expect(all).is_some()
-    );
 }
 
 // Whoever stood before has asked the same voters, also where it leaves before its patience ends.
@@ -130,7 +124,7 @@ async fn a_limit_that_the_caller_names_outlasts_an_outage() {
 async fn patience_does_not_begin_anew_when_another_comes_first() {
     let (voters, client) = patient().await;
     for gives_up in [false, true] {
-        let _silence = silence(&voters);
+        let _silence = all(&voters, Fault::DropRequests);
         let first = waits(client.mutex("a"), Some(ms(1_900))).await;
         // It has 50 ms in front, too few for an answer.
         let second = waits(client.mutex("a"), Some(ms(1_950))).await;
@@ -150,7 +144,7 @@ async fn patience_does_not_begin_anew_when_another_comes_first() {
 #[tokio::test(start_paused = true)]
 async fn whoever_comes_late_into_a_silent_line_waits_for_its_whole_patience() {
     let (voters, client) = patient().await;
-    let _silence = silence(&voters);
+    let _silence = all(&voters, Fault::DropRequests);
     let first = waits(client.mutex("a"), None).await;
     sleep(ms(1_900)).await;
     let second = waits(client.mutex("a"), None).await;
@@ -162,7 +156,7 @@ async fn whoever_comes_late_into_a_silent_line_waits_for_its_whole_patience() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_to_the_first_in_line_ends_the_silence_for_all() {
     let (voters, client) = patient().await;
-    let silence = silence(&voters);
+    let silence = all(&voters, Fault::DropRequests);
     let mut told = Vec::new();
     for _ in 0..5 {
         told.push(waits(client.mutex("a"), None).await);
@@ -178,8 +172,7 @@ async fn an_answer_to_the_first_in_line_ends_the_silence_for_all() {
 #[tokio::test(start_paused = true)]
 async fn voters_that_are_too_slow_for_the_first_in_line_are_not_so_for_one_with_more_time() {
     let (voters, client) = patient().await;
-    let far = Fault::Delay { there: ms(30), back: ms(30) };
-    let _far: Vec<_> = voters.iter().map(|voter| voter.fault(far)).collect();
+    let _far = all(&voters, Fault::Delay { there: ms(30), back: ms(30) });
     let hurried = waits(client.mutex("a").lease(ms(400)), None).await;
     let other = waits(client.mutex("a"), None).await;
     must_hear_of_silence(hurried, (ms(2_000), ms(2_042))).await;
@@ -192,17 +185,16 @@ async fn voters_that_are_too_slow_for_the_first_in_line_are_not_so_for_one_with_
 #[tokio::test(start_paused = true)]
 async fn what_was_heard_long_ago_does_not_shorten_the_patience() {
     let (voters, client) = patient().await;
-    let holder = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
+    let holder = inside::client(&voters).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
-    let fair = client.fair_mutex("a");
-    let fair = tokio::spawn(async move { fair.lock().await });
+    let fair = tokio::spawn(client.fair_mutex("a").lock());
     sleep(ms(10)).await;
-    let short = silence(&voters);
+    let short = all(&voters, Fault::DropRequests);
     assert!(client.mutex("a").try_lock().await.expect_err("nobody answers").is_no_quorum());
     sleep(ms(50)).await;
     drop(short);
     sleep(secs(15)).await;
-    let short = silence(&voters);
+    let short = all(&voters, Fault::DropRequests);
     let waiter = waits(client.mutex("a"), None).await;
     sleep(ms(300)).await;
     assert!(!waiter.is_finished(), "{:?}", waiter.await);
@@ -216,14 +208,13 @@ async fn what_was_heard_long_ago_does_not_shorten_the_patience() {
 #[tokio::test(start_paused = true)]
 async fn what_was_heard_long_ago_is_no_answer_to_a_hurried_caller() {
     let (voters, client) = patient().await;
-    let holder = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
+    let holder = inside::client(&voters).await;
     let _guard = holder.mutex("a").lock().await.expect("it is free");
-    let fair = client.fair_mutex("a");
-    let fair = tokio::spawn(async move { fair.lock().await });
+    let fair = tokio::spawn(client.fair_mutex("a").lock());
     sleep(ms(10)).await;
     assert!(client.mutex("a").try_lock().await.expect("all voters answer").is_none());
     sleep(secs(15)).await;
-    let _silence = silence(&voters);
+    let _silence = all(&voters, Fault::DropRequests);
     let hurried = waits(client.mutex("a"), Some(ms(100))).await;
     // The voters have as long to answer, whatever the limit.
     must_hear_of_silence(hurried, (ms(200), ms(202))).await;

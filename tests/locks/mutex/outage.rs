@@ -38,7 +38,7 @@ async fn servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_i
     let guard = mutex.lock().await.unwrap();
     sleep(ms(2500)).await;
     assert!(guard.is_held());
-    on.release(guard).await;
+    on.release(guard.release()).await;
     on.until_clean().await;
 }
 

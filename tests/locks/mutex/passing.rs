@@ -9,7 +9,10 @@ use quorate::{
 };
 use tokio::time::{sleep, timeout};
 
-use quorate_tests::fixture::{Fixture, Stopwatch, ms};
+use quorate_tests::{
+    fixture::{Fixture, Stopwatch, ms},
+    inside::{all, client},
+};
 
 /// Locks and gives back, and says when it had the lock.
 type Turn = fn(Quorate, Stopwatch, Duration) -> BoxFuture<'static, Result<Duration, Error>>;
@@ -40,9 +43,8 @@ const HELD: Duration = ms(500);
 
 async fn far_away() -> (Vec<EmbeddedVoter>, Vec<FaultGuard>, Quorate) {
     let voters = embedded::voters(3);
-    let client = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
-    let delay = Fault::Delay { there: TRIP / 2, back: TRIP / 2 };
-    let far = voters.iter().map(|voter| voter.fault(delay)).collect();
+    let client = client(&voters).await;
+    let far = all(&voters, Fault::Delay { there: TRIP / 2, back: TRIP / 2 });
     (voters, far, client)
 }
 
@@ -85,28 +87,26 @@ async fn no_task_asks_in_vain(dropped: bool) {
     let on = Fixture::of(&embedded::voters(3));
     let (client, other) = (on.client().await.mutex("a"), on.client().await.mutex("a"));
     let guard = client.lock().await.expect("it is free");
-    let (second, third) = (client.clone(), client.clone());
-    let second = tokio::spawn(async move { second.lock().await });
+    let second = tokio::spawn(client.lock());
     sleep(ms(50)).await;
-    let third = tokio::spawn(async move { third.lock().await });
-    let theirs = tokio::spawn(async move { other.lock().await });
+    let (third, theirs) = (tokio::spawn(client.lock()), tokio::spawn(other.lock()));
     sleep(ms(50)).await;
     if dropped {
         drop(guard);
     } else {
-        on.release(guard).await;
+        on.release(guard.release()).await;
     }
     let guard = second.await.expect("no panic").expect("all voters answer");
     sleep(ms(50)).await;
     let asked = on.runs("mutex/acquire").expect("it is counted");
-    on.release(guard).await;
+    on.release(guard.release()).await;
     // Not behind the third, which would keep it.
     let guard = timeout(ms(50), theirs).await.expect("it is next");
     let guard = guard.expect("no panic").expect("all voters answer");
     sleep(ms(50)).await;
     let once_more = asked.iter().map(|asked| asked + 1).collect();
     assert_eq!(on.runs("mutex/acquire"), Some(once_more));
-    on.release(guard).await;
-    on.release(third.await.expect("no panic").expect("all voters answer")).await;
+    on.release(guard.release()).await;
+    on.release(third.await.expect("no panic").expect("all voters answer").release()).await;
     on.until_clean().await;
 }

@@ -30,8 +30,7 @@ async fn a_client_that_takes_the_lock_again_and_again_starves_no_other(on: Fixtu
             }
         });
     }
-    let mutex = other.mutex("a");
-    let waiter = tokio::spawn(async move { mutex.lock().await });
+    let waiter = tokio::spawn(other.mutex("a").lock());
     on.until_listening().await;
     guard.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();

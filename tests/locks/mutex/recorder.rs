@@ -5,10 +5,10 @@ use std::sync::Arc;
 use metrics::{
     Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
 };
-use quorate::{Quorate, embedded, metric};
+use quorate::{embedded, metric};
 use tokio::time::{advance, sleep};
 
-use quorate_tests::fixture::secs;
+use quorate_tests::{fixture::secs, inside::client};
 
 /// Panics when a lock is lost.
 struct Failing;
@@ -50,7 +50,7 @@ impl Recorder for Failing {
 async fn a_recorder_that_panics_at_a_loss_ends_no_other_lock() {
     let _recording = metrics::set_default_local_recorder(&Failing);
     let voters = embedded::voters(3);
-    let quorum = Quorate::builder().embedded(&voters).connect().await.unwrap();
+    let quorum = client(&voters).await;
     let ends = quorum.mutex("a").lease_fixed(secs(10)).lock().await.unwrap();
     let stays = quorum.mutex("b").lock().await.unwrap();
     sleep(secs(1)).await;

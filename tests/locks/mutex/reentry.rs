@@ -135,14 +135,13 @@ async fn when_one_task_of_an_owner_enters_its_others_follow(on: Fixture) {
     let other = on.client().await.mutex("a").lock().await.unwrap();
     let mut waiting = JoinSet::new();
     for _ in 0..4 {
-        let mutex = client.mutex("a").owner(&owner);
-        waiting.spawn(async move { mutex.lock().await.unwrap() });
+        waiting.spawn(client.mutex("a").owner(&owner).lock());
     }
     on.until_listening().await;
     other.release().await.unwrap();
     let mut guards = Vec::new();
     while let Some(entered) = timeout(secs(20), waiting.join_next()).await.expect("all enter") {
-        guards.push(entered.unwrap());
+        guards.push(entered.unwrap().unwrap());
     }
     assert_eq!(guards.iter().map(quorate::MutexGuard::count).max(), Some(4));
     for guard in guards {
@@ -163,6 +162,6 @@ async fn re_entry_after_loss_is_an_error(on: Fixture) {
     assert!(mutex.try_lock().await.unwrap_err().is_lost());
     drop(lost);
     let guard = mutex.lock().await.unwrap();
-    on.release(guard).await;
+    on.release(guard.release()).await;
     on.until_clean().await;
 }

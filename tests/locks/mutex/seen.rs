@@ -6,13 +6,17 @@ use futures::FutureExt;
 use metrics_util::debugging::{DebugValue, Snapshotter};
 use quorate::{
     LockKind, Owner, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, InFlight, Machine},
+    embedded::{self, EmbeddedVoter, InFlight, Machine},
     metric::{self, Label, Metric, MetricKind},
 };
 use tokio::time::sleep;
 
-use crate::amnesia::inside::record;
-use quorate_tests::fixture::{Fixture, ms, secs};
+use crate::amnesia::inside::old_voters;
+use quorate_tests::{
+    fixture::{Fixture, ms, secs},
+    inside::{client, drop_script},
+    recorded::record,
+};
 
 /// Every metric's labels, each with all the values it was seen or promised with.
 type Labels = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
@@ -98,10 +102,7 @@ async fn everything_happens() {
 
 /// Every reason for a quarantine but a restart, and a token that the others are told, or cannot be.
 async fn voters_are_suspected_and_told_a_token() {
-    let voters = embedded::voters(4);
-    for voter in &voters {
-        voter.set_uptime(secs(3600));
-    }
+    let voters = old_voters(4);
     let on = Fixture::of(&voters);
     let mutex = on.client().await.mutex("c");
 
@@ -109,12 +110,7 @@ async fn voters_are_suspected_and_told_a_token() {
     voters[0].command(&fence).unwrap();
     mutex.lock().await.unwrap().release().await.unwrap();
     voters[0].command(&["SET", fence[1], "1900000000000000"]).unwrap();
-    for voter in &voters {
-        voter.fault_each(|sent| match sent.script() {
-            Some("mutex/renew") => vec![Fault::DropRequests],
-            _ => Vec::new(),
-        });
-    }
+    drop_script(&voters, "mutex/renew");
     assert!(mutex.try_lock().await.unwrap_err().is_no_quorum());
 
     voters[1].jump_clock(60_000_000);
@@ -174,14 +170,14 @@ async fn holds_are_lost_and_waiters_are_called() {
     // One waits until the next poll, one whose connections break, and one until the release.
     let guard = ours.lock().await.unwrap();
     assert!(theirs.lock_within(secs(3)).await.unwrap().is_none());
-    let waits = tokio::spawn(async move { theirs.lock_within(secs(9)).await.unwrap() });
+    let waits = tokio::spawn(theirs.lock_within(secs(9)));
     sleep(ms(100)).await;
     for voter in &voters {
         voter.cut(InFlight::Lost);
     }
     sleep(ms(900)).await;
     guard.release().await.unwrap();
-    let guard = waits.await.unwrap().expect("it is its own now");
+    let guard = waits.await.unwrap().unwrap().expect("it is its own now");
 
     voters.iter().for_each(EmbeddedVoter::kill);
     assert!(guard.lost().await.is_lost());
@@ -277,7 +273,7 @@ fn begun(snapshotter: &Snapshotter) -> BTreeSet<(String, String)> {
 async fn counters_begin_at_zero_and_those_of_a_kind_with_its_first_lock() {
     let (snapshotter, _recording) = record();
     let voters = embedded::voters(3);
-    let quorum = Quorate::builder().embedded(&voters).connect().await.unwrap();
+    let quorum = client(&voters).await;
     let of = |kind: &str, label: &str| {
         let counters = metric::ALL.iter().filter(|metric| metric.kind == MetricKind::Counter);
         let counters = counters.filter(|metric| metric.labels.iter().any(|one| one.name == label));
@@ -378,15 +374,14 @@ async fn what_is_left_of_the_validity_is_seen_at_grants_and_renewals() {
 async fn connections_are_counted_as_they_stand() {
     let (snapshotter, _recording) = record();
     let voters = embedded::voters(1);
-    let connect = async || Quorate::builder().embedded(&voters).connect().await.unwrap();
     // Reading takes it all away: what is seen is by how much it has changed.
     let changed_by = |by: f64| {
         let seen: f64 = values(&snapshotter, metric::CONNECTIONS).into_iter().sum();
         assert!((seen - by).abs() < 0.5, "{seen} more, not {by}");
     };
-    let first = connect().await;
+    let first = client(&voters).await;
     changed_by(1.0);
-    let second = connect().await;
+    let second = client(&voters).await;
     changed_by(1.0); // of all clients together
     voters[0].cut(InFlight::Lost);
     changed_by(0.0); // they stand again
@@ -406,7 +401,6 @@ async fn connections_are_counted_as_they_stand() {
 async fn who_is_closed_or_gone_counts_no_more() {
     let (snapshotter, _recording) = record();
     let voters = embedded::voters(3);
-    let connect = async || Quorate::builder().embedded(&voters).connect().await.unwrap();
     // Reading takes it all away: what is seen is by how much it has changed, over all voters.
     let changed_by = |clients: f64, quarantined: f64| {
         let mut gauges = BTreeMap::<String, f64>::new();
@@ -420,7 +414,7 @@ async fn who_is_closed_or_gone_counts_no_more() {
             + (seen(metric::QUARANTINED) - quarantined).abs();
         assert!(wrong < 0.5, "{gauges:?}, not {clients} and {quarantined}");
     };
-    let (first, second) = (connect().await, connect().await);
+    let (first, second) = (client(&voters).await, client(&voters).await);
     changed_by(6.0, 0.0);
     voters[0].restart_empty();
     sleep(ms(1)).await;

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use quorate::{
-    MutexGuard, Quorate,
+    MutexGuard,
     embedded::{self, Fault, FaultGuard},
 };
 use tokio::time::sleep;
+
+use quorate_tests::inside::{all, client};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 /// The default lease of 30 s less a hundredth and 2 ms.
@@ -15,9 +17,8 @@ const VALIDITY: Duration = Duration::from_millis(29_698);
 /// A guard of three voters of which each takes 100 ms to answer, as long as the faults are kept.
 async fn slow_lock() -> (MutexGuard, Vec<FaultGuard>) {
     let voters = embedded::voters(3);
-    let quorum = Quorate::builder().embedded(&voters).connect().await.unwrap();
-    let slow = Fault::Delay { there: MS(50), back: MS(50) };
-    let faults = voters.iter().map(|voter| voter.fault(slow)).collect();
+    let quorum = client(&voters).await;
+    let faults = all(&voters, Fault::Delay { there: MS(50), back: MS(50) });
     (quorum.mutex("a").lock().await.unwrap(), faults)
 }
 

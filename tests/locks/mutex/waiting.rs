@@ -30,7 +30,7 @@ const RECORD: &str = "quorate:{a}";
 async fn a_release_wakes_a_waiter_of_another_client_without_polling(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
     let theirs = on.connect(on.builder().poll_interval(secs(600))).await.mutex("a");
-    let waiter = tokio::spawn(async move { theirs.lock().await });
+    let waiter = tokio::spawn(theirs.lock());
     on.until_listening().await;
     // Long enough for the second attempt, after which the waiter sleeps.
     sleep(ms(200)).await;
@@ -58,7 +58,7 @@ async fn thirty_two_tasks_go_through_one_client(on: Fixture) {
                 let count = counter.load(Ordering::Relaxed);
                 tokio::task::yield_now().await;
                 counter.store(count + 1, Ordering::Relaxed);
-                on.release(guard).await;
+                on.release(guard.release()).await;
             }
         });
     }
@@ -95,10 +95,7 @@ async fn cancelled_right_after_sending_nothing_is_held(mut on: Fixture) {
 async fn a_waiter_that_is_cancelled_leaves_the_holder_alone_and_stops_listening(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
     let theirs = on.client().await.mutex("a");
-    let waiter = {
-        let theirs = theirs.clone();
-        tokio::spawn(async move { theirs.lock().await.map(drop) })
-    };
+    let waiter = tokio::spawn(theirs.lock());
     on.until_listening().await;
     waiter.abort();
     assert!(waiter.await.unwrap_err().is_cancelled());

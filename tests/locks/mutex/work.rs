@@ -7,20 +7,19 @@ use std::sync::{
 
 use quorate::{
     Error, ErrorKind, Owner, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard, Machine},
+    embedded::{self, EmbeddedVoter, Fault, Machine},
 };
 use tokio::time::{sleep, timeout};
 
-use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::{
+    fixture::{Stopwatch, ms, secs},
+    inside::{self, all},
+};
 
 async fn client() -> (Vec<EmbeddedVoter>, Quorate) {
     let voters = embedded::voters(3);
-    let client = Quorate::builder().embedded(&voters).connect().await;
-    (voters, client.expect("all voters answer"))
-}
-
-fn all(voters: &[EmbeddedVoter], fault: Fault) -> Vec<FaultGuard> {
-    voters.iter().map(|voter| voter.fault(fault)).collect()
+    let client = inside::client(&voters).await;
+    (voters, client)
 }
 
 /// What a service's own error looks like.
@@ -196,7 +195,7 @@ async fn a_fixed_lease_is_extended_as_often_as_the_holder_wants_and_never_shorte
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_is_nobody_elses_until_its_time_is_over_whatever_becomes_of_the_client() {
     let (voters, client) = client().await;
-    let other = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
+    let other = inside::client(&voters).await;
     let owner = Owner::new();
     for lock in [client.mutex("a"), client.mutex("b").lease_fixed(secs(3))] {
         let watch = Stopwatch::start();

@@ -2,7 +2,7 @@
 
 use quorate::embedded::Machine;
 
-use crate::rw::waiting::{read, release, until_waiting, write};
+use crate::rw::waiting::{read, until_waiting, write};
 use quorate_tests::fixture::{Fixture, Stopwatch, ms, secs};
 
 // A reader that comes before a writer and dies: the writer enters when its place ends.
@@ -20,10 +20,10 @@ async fn a_dead_reader_that_waits_holds_up_a_writer_for_one_waiter_deadline() {
     until_waiting(&ours, 1, 1).await;
     machine.kill();
     let watch = Stopwatch::start();
-    release(&on, writing.release()).await;
+    on.release(writing.release()).await;
     let next = writer.await.unwrap();
     assert!(watch.time() <= secs(5) + ms(10), "{:?}", watch.time());
-    release(&on, next.release()).await;
+    on.release(next.release()).await;
     dead.abort();
     on.until_clean().await;
 }
@@ -50,9 +50,9 @@ async fn a_writer_is_called_once_when_the_last_of_many_readers_has_gone() {
     until_waiting(&ours, 1, 0).await;
     let all_leave = async {
         for guard in guards {
-            release(&on, guard.release()).await;
+            on.release(guard.release()).await;
         }
-        release(&on, writer.await.unwrap().release()).await;
+        on.release(writer.await.unwrap().release()).await;
     };
     assert_eq!(asked(&on, all_leave).await, [1; 3]);
     on.until_clean().await;
@@ -71,13 +71,13 @@ async fn a_hand_over_between_writers_wakes_no_reader() {
     until_waiting(&ours, 1, 20).await;
     let mut next = None;
     let hand_over = async {
-        release(&on, writing.release()).await;
+        on.release(writing.release()).await;
         next = Some((&mut second).await.unwrap());
     };
     assert_eq!(asked(&on, hand_over).await, [1; 3]);
-    release(&on, next.expect("it has it").release()).await;
+    on.release(next.expect("it has it").release()).await;
     for reader in readers {
-        release(&on, reader.await.unwrap().release()).await;
+        on.release(reader.await.unwrap().release()).await;
     }
     on.until_clean().await;
 }

@@ -5,7 +5,7 @@ use quorate::{
     embedded::{self, Fault, Machine},
 };
 
-use crate::rw::waiting::{READERS, read, release, until, until_waiting, write};
+use crate::rw::waiting::{READERS, read, until, until_waiting, write};
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
@@ -27,21 +27,21 @@ async fn a_downgrade_lets_readers_in_at_once_and_no_writer_in_between(on: Fixtur
     let watch = Stopwatch::start();
     let reading = writing.downgrade().await.unwrap();
     for reader in readers {
-        release(&on, reader.await.unwrap().release()).await;
+        on.release(reader.await.unwrap().release()).await;
     }
     assert!(watch.time() <= on.at_most(ms(20)), "{:?}", watch.time());
     let writer = write(&theirs);
     until_waiting(&ours, 1, 0).await;
     assert!(reading.is_held() && !writer.is_finished());
-    release(&on, reading.release()).await;
+    on.release(reading.release()).await;
     let writing = writer.await.unwrap();
     let writer = write(&ours);
     until_waiting(&ours, 1, 0).await;
     let reading = writing.downgrade().await.unwrap();
     assert!(ours.rw_lock("a").try_read().await.unwrap().is_none(), "others stand behind it");
     assert!(reading.is_held() && !writer.is_finished());
-    release(&on, reading.release()).await;
-    release(&on, writer.await.unwrap().release()).await;
+    on.release(reading.release()).await;
+    on.release(writer.await.unwrap().release()).await;
     on.until_clean().await;
 }
 
@@ -52,14 +52,14 @@ async fn a_guard_reads_without_an_owner(on: Fixture) {
     let reading = writing.read().await.unwrap();
     let under = format!("{}/", writing.hold());
     assert!(reading.hold().as_str().starts_with(&under), "{}", reading.hold());
-    release(&on, writing.release()).await;
+    on.release(writing.release()).await;
     // By then it has been renewed, where the write is no more.
     tokio::time::sleep(secs(5)).await;
     assert!(reading.is_held());
     on.until_only(READERS).await;
     let other = lock.try_read().await.unwrap().expect("it is only read");
-    release(&on, other.release()).await;
-    release(&on, reading.release()).await;
+    on.release(other.release()).await;
+    on.release(reading.release()).await;
     on.until_clean().await;
 }
 
@@ -87,9 +87,9 @@ async fn a_read_under_a_write_passes_the_queue_where_the_write_was_not_heard(mut
     on.kill(2);
     let reading = writing.read().await.expect("it passes the queue on the two that are new");
     assert!(!writer.is_finished() && reading.is_held());
-    release(&on, writing.release()).await;
-    release(&on, reading.release()).await;
-    release(&on, writer.await.unwrap().release()).await;
+    on.release(writing.release()).await;
+    on.release(reading.release()).await;
+    on.release(writer.await.unwrap().release()).await;
 }
 
 // The request is on its way while the lease of the write ends, and another writes meanwhile. The

@@ -1,6 +1,6 @@
 //! Each reader has a lease of its own.
 
-use crate::rw::waiting::{READERS, read, release, until, until_waiting, write};
+use crate::rw::waiting::{READERS, read, until, until_waiting, write};
 use quorate_tests::{
     claims,
     doomed::Doomed,
@@ -29,11 +29,11 @@ async fn a_writer_enters_when_the_longest_read_lease_still_standing_ends(on: Fix
     let _short = clients[1].rw_lock("a").lease_fixed(secs(3)).read().await.unwrap();
     let writer = write(&clients[2]);
     until_waiting(&clients[0], 1, 0).await;
-    release(&on, long.release()).await;
+    on.release(long.release()).await;
     let writing = writer.await.unwrap();
     let entered = watch.time();
     assert!(entered >= trusted(secs(3)) && entered <= on.at_most(secs(3) + ms(10)), "{entered:?}");
-    release(&on, writing.release()).await;
+    on.release(writing.release()).await;
 }
 
 // The dead one's lease is three seconds; another one renews its lease of one second all along.
@@ -57,7 +57,7 @@ async fn a_dead_reader_ends_at_its_own_deadline_although_others_renew(on: Fixtur
     assert!(after.time() <= on.at_most(lease + ms(10)), "{:?}", after.time());
     assert!(live.is_held());
     on.until_only(READERS).await;
-    release(&on, live.release()).await;
+    on.release(live.release()).await;
     on.until_clean().await;
 }
 
@@ -71,7 +71,7 @@ async fn a_fixed_write_ends_and_the_readers_enter_without_any_message(on: Fixtur
         let entered = watch.time();
         assert!(entered >= trusted(secs(2)), "{entered:?}");
         assert!(entered <= on.at_most(secs(2) + ms(10)), "{entered:?}");
-        release(&on, reading.release()).await;
+        on.release(reading.release()).await;
     }
     assert!(!writing.is_held());
     on.until_clean().await;

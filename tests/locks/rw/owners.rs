@@ -2,7 +2,7 @@
 
 use quorate::Owner;
 
-use crate::rw::waiting::{READERS, WRITER, read, release, until_waiting, write};
+use crate::rw::waiting::{READERS, WRITER, read, until_waiting, write};
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
@@ -37,8 +37,8 @@ async fn a_reader_that_wants_to_write_is_refused_at_once_with_its_own_error(on: 
     on.until_only(READERS).await;
     // Another owner may ask, and waits.
     assert!(client.rw_lock("a").owner(&Owner::new()).try_write().await.unwrap().is_none());
-    release(&on, reading.release()).await;
-    release(&on, lock.write().await.unwrap().release()).await;
+    on.release(reading.release()).await;
+    on.release(lock.write().await.unwrap().release()).await;
     on.until_clean().await;
 }
 
@@ -55,9 +55,9 @@ async fn whoever_reads_enters_again_past_writers_that_wait(on: Fixture) {
     assert_eq!((inner.hold(), third.count()), (outer.hold(), 3));
     for guard in [outer, inner, third] {
         assert!(!writer.is_finished());
-        release(&on, guard.release()).await;
+        on.release(guard.release()).await;
     }
-    release(&on, writer.await.unwrap().release()).await;
+    on.release(writer.await.unwrap().release()).await;
     on.until_clean().await;
 }
 
@@ -71,16 +71,16 @@ async fn a_writer_reads_at_once_and_reads_on_when_the_write_ends(on: Fixture) {
     let reading = lock.read().await.unwrap();
     assert!(!reader.is_finished(), "it is written");
     let watch = Stopwatch::start();
-    release(&on, writing.release()).await;
+    on.release(writing.release()).await;
     let other = reader.await.unwrap();
     assert!(watch.time() <= on.at_most(ms(20)), "{:?}", watch.time());
     assert!(reading.is_held());
     assert!(last.rw_lock("a").try_write().await.unwrap().is_none(), "it is still read");
-    release(&on, other.release()).await;
+    on.release(other.release()).await;
     assert!(last.rw_lock("a").try_write().await.unwrap().is_none(), "it is still read");
     assert!(lock.write().await.unwrap_err().is_deadlock(), "the owner only reads now");
-    release(&on, reading.release()).await;
-    release(&on, last.rw_lock("a").write().await.unwrap().release()).await;
+    on.release(reading.release()).await;
+    on.release(last.rw_lock("a").write().await.unwrap().release()).await;
     on.until_clean().await;
 }
 
@@ -91,7 +91,7 @@ async fn a_writer_that_has_read_writes_on_and_again(on: Fixture) {
     let lock = ours.rw_lock("a").owner(&owner);
     let (outer, reading) = (lock.write().await.unwrap(), lock.read().await.unwrap());
     tokio::time::sleep(secs(4)).await;
-    release(&on, reading.release()).await;
+    on.release(reading.release()).await;
     on.until_only(WRITER).await;
     tokio::time::sleep(secs(7)).await;
     assert!(outer.is_held());
@@ -99,10 +99,10 @@ async fn a_writer_that_has_read_writes_on_and_again(on: Fixture) {
     let reading = lock.read().await.unwrap();
     let inner = lock.write().await.expect("it writes already, so it waits for nobody");
     assert_eq!((outer.count(), inner.hold()), (2, outer.hold()));
-    release(&on, outer.release()).await;
-    release(&on, inner.release()).await;
+    on.release(outer.release()).await;
+    on.release(inner.release()).await;
     assert!(lock.try_write().await.unwrap_err().is_deadlock());
-    release(&on, reading.release()).await;
+    on.release(reading.release()).await;
     on.until_clean().await;
 }
 
@@ -114,22 +114,19 @@ async fn a_write_that_waits_is_refused_when_its_owner_comes_to_read(on: Fixture)
     let (reading, writing) = tokio::join!(lock.read(), lock.write());
     let reading = reading.expect("nobody else has it");
     match writing {
-        Ok(writing) => release(&on, writing.release()).await,
+        Ok(writing) => on.release(writing.release()).await,
         Err(error) => assert!(error.is_deadlock(), "{error}"),
     }
-    release(&on, reading.release()).await;
+    on.release(reading.release()).await;
     // As sure: the read comes while the write waits for another reader.
     let other = on.client().await.rw_lock("a").read().await.unwrap();
-    let waiting = tokio::spawn({
-        let lock = lock.clone();
-        async move { lock.write().await }
-    });
+    let waiting = tokio::spawn(lock.write());
     until_waiting(&client, 1, 0).await;
     let passing = lock.clone().preference(quorate::Preference::Readers);
     let reading = passing.read().await.unwrap();
     assert!(waiting.await.unwrap().unwrap_err().is_deadlock());
-    release(&on, reading.release()).await;
-    release(&on, other.release()).await;
+    on.release(reading.release()).await;
+    on.release(other.release()).await;
     on.until_clean().await;
 }
 
@@ -141,8 +138,8 @@ async fn a_lost_read_does_not_hide_the_write_of_its_owner(on: Fixture) {
     ended.lost().await;
     let reading = lock.read().await.expect("it writes, so it may read");
     assert!(reading.is_held() && writing.is_held() && !ended.is_held());
-    release(&on, reading.release()).await;
-    release(&on, writing.release()).await;
+    on.release(reading.release()).await;
+    on.release(writing.release()).await;
     // What was lost is told where nothing else lets the owner in.
     assert!(lock.read().await.unwrap_err().is_lost());
     drop(ended);

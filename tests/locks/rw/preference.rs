@@ -11,7 +11,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::rw::waiting::{read, release, until_waiting, write};
+use crate::rw::waiting::{read, until_waiting, write};
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
@@ -36,21 +36,21 @@ async fn a_reader_of_readers_passes_a_writer_that_waits(on: Fixture) {
     let lock = ours.rw_lock("a").preference(Preference::Readers);
     let other = lock.read().await.unwrap();
     let third = lock.try_read().await.unwrap().expect("only a writer that holds refuses it");
-    release(&on, reading.release()).await;
-    release(&on, third.release()).await;
+    on.release(reading.release()).await;
+    on.release(third.release()).await;
     assert!(!writer.is_finished(), "it is still read");
-    release(&on, other.release()).await;
+    on.release(other.release()).await;
     let writing = writer.await.unwrap();
     // Readers that wait come before the next writer.
     let second = write(&theirs);
     until_waiting(&ours, 1, 0).await;
     let waiting = read_as(&ours, Preference::Readers);
     until_waiting(&ours, 1, 1).await;
-    release(&on, writing.release()).await;
+    on.release(writing.release()).await;
     let reading = waiting.await.unwrap();
     assert!(!second.is_finished());
-    release(&on, reading.release()).await;
-    release(&on, second.await.unwrap().release()).await;
+    on.release(reading.release()).await;
+    on.release(second.await.unwrap().release()).await;
     on.until_clean().await;
 }
 
@@ -64,14 +64,14 @@ async fn a_reader_of_writers_comes_behind_every_writer(on: Fixture) {
     until_waiting(&ours, 1, 1).await;
     let second = write(&theirs);
     until_waiting(&ours, 2, 1).await;
-    release(&on, reading.release()).await;
+    on.release(reading.release()).await;
     let writing = first.await.unwrap();
     assert!(!reader.is_finished() && !second.is_finished());
-    release(&on, writing.release()).await;
+    on.release(writing.release()).await;
     let writing = second.await.unwrap();
     assert!(!reader.is_finished(), "it asked before the second writer, and comes behind it");
-    release(&on, writing.release()).await;
-    release(&on, reader.await.unwrap().release()).await;
+    on.release(writing.release()).await;
+    on.release(reader.await.unwrap().release()).await;
     on.until_clean().await;
 }
 
@@ -105,7 +105,7 @@ async fn in_fair_order_readers_between_two_writers_enter_together(on: Fixture) {
         *(if writes { &mut writers } else { &mut readers }) += 1;
         until_waiting(&ours, writers, readers).await;
     }
-    release(&on, writing.release()).await;
+    on.release(writing.release()).await;
     tasks.join_all().await;
     let mut entered = entered.lock().unwrap().clone();
     entered[2..4].sort_unstable();

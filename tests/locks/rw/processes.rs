@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::rw::waiting::{read, release, until_waiting};
+use crate::rw::waiting::{read, until_waiting};
 use quorate_support::Worker;
 use quorate_tests::fixture::{Fixture, Stopwatch, secs};
 
@@ -31,7 +31,7 @@ async fn when_a_process_that_waits_to_write_is_killed_the_readers_behind_it_ente
     assert!(watch.time() < secs(10), "{:?}", watch.time());
     assert!(reading.is_held() && second.is_held());
     process.leave();
-    release(&on, second.release()).await;
-    release(&on, reading.release()).await;
+    on.release(second.release()).await;
+    on.release(reading.release()).await;
     on.until_clean().await;
 }

@@ -2,7 +2,7 @@
 
 use tokio::time::sleep;
 
-use crate::semaphore::waiting::{release, until, until_waiting, wait};
+use crate::semaphore::waiting::{until, until_waiting, wait};
 use quorate_tests::{
     claims,
     fixture::{Fixture, secs},
@@ -27,14 +27,14 @@ async fn the_smaller_number_counts_for_new_permits_and_nobody_is_thrown_out(on: 
     until(&client, 5, "two count", |seen| (seen.permits, seen.free()) == (Some(2), Some(0))).await;
     // Also for those who ask with the larger number.
     on.must_be_refused(large.try_acquire().await);
-    release(&on, guards.pop().unwrap()).await;
+    on.release(guards.pop().unwrap().release()).await;
     assert!(guards.iter().all(quorate::PermitGuard::is_held) && !waiting.is_finished());
     for guard in guards.drain(..) {
-        release(&on, guard).await;
+        on.release(guard.release()).await;
     }
     let entered = waiting.await.unwrap();
     assert!(entered.slot() < 2);
-    release(&on, entered).await;
+    on.release(entered.release()).await;
     on.until_clean().await;
 }
 
@@ -44,9 +44,9 @@ async fn the_smaller_number_is_forgotten_a_lease_after_it_was_last_asked_with(on
     let one = small.acquire().await.unwrap();
     sleep(secs(5)).await;
     on.must_be_refused(large.try_acquire().await);
-    release(&on, one).await;
+    on.release(one.release()).await;
     sleep(secs(4)).await;
-    release(&on, large.acquire_many(3).await.unwrap()).await;
+    on.release(large.acquire_many(3).await.unwrap().release()).await;
 }
 
 async fn whoever_wants_more_than_others_allow_is_told_and_holds_up_nobody(on: Fixture) {
@@ -58,6 +58,6 @@ async fn whoever_wants_more_than_others_allow_is_told_and_holds_up_nobody(on: Fi
     let waiting = wait(&client, 5, 3);
     let other = client.semaphore("a", 2).acquire().await.unwrap();
     waiting.abort();
-    release(&on, one).await;
-    release(&on, other).await;
+    on.release(one.release()).await;
+    on.release(other.release()).await;
 }

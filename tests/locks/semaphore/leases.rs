@@ -2,7 +2,7 @@
 
 use quorate::Owner;
 
-use crate::semaphore::waiting::{HELD, release, until_waiting, wait};
+use crate::semaphore::waiting::{HELD, until_waiting, wait};
 use quorate_tests::{
     claims,
     doomed::Doomed,
@@ -33,9 +33,9 @@ async fn a_dead_holders_permits_come_back_at_its_own_deadline_although_others_re
     assert!(watch.time() >= lease, "{:?}", watch.time());
     assert!(after.time() <= on.at_most(lease + ms(20)), "{:?}", after.time());
     assert!(live.is_held() && next.is_held());
-    release(&on, next).await;
+    on.release(next.release()).await;
     on.until_only(HELD).await;
-    release(&on, live).await;
+    on.release(live.release()).await;
     on.until_clean().await;
 }
 

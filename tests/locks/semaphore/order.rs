@@ -1,6 +1,6 @@
 //! In the order of asking, however many permits each wants.
 
-use crate::semaphore::waiting::{release, until_waiting, wait};
+use crate::semaphore::waiting::{until_waiting, wait};
 use quorate_tests::{claims, fixture::Fixture};
 
 claims!(everywhere:
@@ -23,22 +23,22 @@ async fn whoever_wants_many_is_not_passed_by_those_who_want_one_and_lets_them_in
         until_waiting(&ours, 2).await;
         for guard in guards.split_off(1) {
             assert!(!big.is_finished() && !small.is_finished());
-            release(&on, guard).await;
+            on.release(guard.release()).await;
         }
         // Three are free, and kept for who has asked first.
         on.must_be_refused(ours.semaphore("a", 4).try_acquire().await);
         if gives_up {
             big.abort();
-            release(&on, small.await.unwrap()).await;
+            on.release(small.await.unwrap().release()).await;
             assert!(guards[0].is_held());
-            release(&on, guards.remove(0)).await;
+            on.release(guards.remove(0).release()).await;
         } else {
             assert!(!big.is_finished() && !small.is_finished());
-            release(&on, guards.remove(0)).await;
+            on.release(guards.remove(0).release()).await;
             let big = big.await.unwrap();
             assert!(!small.is_finished(), "it asked later");
-            release(&on, big).await;
-            release(&on, small.await.unwrap()).await;
+            on.release(big.release()).await;
+            on.release(small.await.unwrap().release()).await;
         }
         on.until_clean().await;
     }

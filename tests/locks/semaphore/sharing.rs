@@ -10,7 +10,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::semaphore::waiting::{release, until_waiting, wait};
+use crate::semaphore::waiting::{until_waiting, wait};
 use quorate_tests::{
     claims,
     fixture::{Fixture, ms},
@@ -64,8 +64,8 @@ async fn an_owner_enters_again_what_it_holds(on: Fixture) {
     let other = client.semaphore("a", 2).try_acquire().await.unwrap().expect("one is free");
     drop(first);
     on.must_be_refused(client.semaphore("a", 2).try_acquire().await);
-    release(&on, again).await;
-    release(&on, other).await;
+    on.release(again.release()).await;
+    on.release(other.release()).await;
     on.until_clean().await;
 }
 
@@ -78,17 +78,17 @@ async fn every_release_lets_in_as_many_as_it_frees(on: Fixture) {
         waiting.push(wait(&theirs, 3, 1));
         until_waiting(&ours, number).await;
     }
-    release(&on, all).await;
+    on.release(all.release()).await;
     let mut last = waiting.pop().unwrap();
     let mut guards = Vec::new();
     for waiting in waiting {
         guards.push(timeout(on.at_most(ms(50)), waiting).await.expect("it is called").unwrap());
     }
     assert!(timeout(ms(20), &mut last).await.is_err(), "all three are taken");
-    release(&on, guards.remove(0)).await;
+    on.release(guards.remove(0).release()).await;
     guards.push(timeout(on.at_most(ms(50)), last).await.expect("it is called").unwrap());
     for guard in guards {
-        release(&on, guard).await;
+        on.release(guard.release()).await;
     }
     on.until_clean().await;
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quorate::{PermitGuard, Quorate};
 
-use crate::semaphore::waiting::{release, until};
+use crate::semaphore::waiting::until;
 use quorate_tests::{
     claims,
     fixture::{Fixture, secs},
@@ -51,8 +51,8 @@ async fn ten_thousand_permits_are_taken_and_given_back(on: Fixture) {
     on.must_be_refused(semaphore.try_acquire().await);
     let seen = semaphore.inspect().await.unwrap();
     assert_eq!((seen.holders.len(), seen.free()), (40, Some(0)));
-    release(&on, guards.swap_remove(7)).await;
-    release(&on, semaphore.acquire_many(256).await.unwrap()).await;
+    on.release(guards.swap_remove(7).release()).await;
+    on.release(semaphore.acquire_many(256).await.unwrap().release()).await;
     drop(guards);
     on.until_clean().await;
 }
@@ -87,11 +87,11 @@ async fn voters_that_know_of_others_agree_on_a_slot(on: Fixture) {
     assert_ne!(one.slot(), other.slot());
     assert!([one.slot(), other.slot()].iter().all(|slot| *slot >= 8));
     on.must_be_refused(semaphore.try_acquire().await);
-    release(&on, one).await;
-    release(&on, other).await;
+    on.release(one.release()).await;
+    on.release(other.release()).await;
     let both = semaphore.acquire_many(2).await.unwrap();
     assert_eq!(both.slots().into_iter().collect::<BTreeSet<_>>(), [8, 9].into());
-    release(&on, both).await;
+    on.release(both.release()).await;
 }
 
 // A voter that has lost its data gives two holds each other's slots, as late requests would have
@@ -117,8 +117,8 @@ async fn a_voter_that_has_other_slots_of_a_hold_is_put_right(on: Fixture) {
     }
     until_all_agree(&client, 4, &[&one, &two]).await;
     assert!(one.is_held() && two.is_held());
-    release(&on, one).await;
-    release(&on, two).await;
+    on.release(one.release()).await;
+    on.release(two.release()).await;
 }
 
 // Of four slots only the last is free on a majority, and all are free on the third voter, which
@@ -134,6 +134,6 @@ async fn a_voter_that_gave_other_slots_is_told_with_the_grant(on: Fixture) {
         assert_eq!(guard.slot(), 3);
         until_all_agree(&client, 4, &[&guard]).await;
         assert!(guard.is_held(), "its lease has ended");
-        release(&on, guard).await;
+        on.release(guard.release()).await;
     }
 }

@@ -4,7 +4,6 @@ use quorate::{LockView, PermitGuard, Quorate};
 use tokio::task::JoinHandle;
 
 use quorate_support::eventually_async;
-use quorate_tests::fixture::Fixture;
 
 /// The keys of a semaphore that is held.
 pub(crate) const HELD: &[&str] = &["quorate:{a}:semaphore:ends", "quorate:{a}:semaphore:slots"];
@@ -31,12 +30,4 @@ pub(crate) async fn until_waiting(client: &Quorate, count: usize) {
 pub(crate) fn wait(client: &Quorate, permits: u32, wanted: u32) -> JoinHandle<PermitGuard> {
     let semaphore = client.semaphore("a", permits);
     tokio::spawn(async move { semaphore.acquire_many(wanted).await.expect("a majority answers") })
-}
-
-/// Releases. Servers on a busy machine may not confirm it in time: then it goes on by itself.
-pub(crate) async fn release(on: &Fixture, guard: PermitGuard) {
-    match guard.release().await {
-        Err(error) if on.is_real() && error.is_unconfirmed() => {}
-        released => released.expect("it is held"),
-    }
 }

@@ -3,7 +3,7 @@
 use quorate::{Error, Lockable, Owner};
 use tokio::time::sleep;
 
-use crate::several::{client, release};
+use crate::several::client;
 use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
@@ -38,7 +38,7 @@ async fn mutexes_and_sides_of_read_write_locks_are_held_as_one(on: Fixture) {
     assert_eq!(Some(&seen.hold), guard.holds().next().map(|(_, hold)| hold));
     let tokens: Vec<_> = guard.tokens().filter_map(|(_, token)| token).collect();
     beside.release().await.unwrap();
-    release(&on, guard).await;
+    on.release(guard.release()).await;
     on.until_clean().await;
     let again = theirs.lock_all([theirs.mutex("a"), theirs.mutex("b")]).lock().await.unwrap();
     assert!(again.tokens().zip(tokens).all(|((_, token), before)| token > Some(before)));
@@ -54,10 +54,10 @@ async fn where_one_is_taken_a_try_has_none_and_leaves_nothing(on: Fixture) {
     let taken = theirs.mutex("b").lock().await.unwrap();
     on.must_be_refused(all.try_lock().await);
     on.until_only(&["quorate:{b}"]).await;
-    on.release(taken).await;
+    on.release(taken.release()).await;
     let guard = all.try_lock().await.unwrap().expect("all are free");
     assert!(all.try_lock().await.unwrap().is_none());
-    release(&on, guard).await;
+    on.release(guard.release()).await;
     on.until_clean().await;
 }
 
@@ -66,17 +66,17 @@ async fn who_waits_for_one_holds_none_of_the_others(on: Fixture) {
     let (quorum, theirs) = (client(&on).await, client(&on).await);
     let taken = theirs.mutex("b").lock().await.unwrap();
     let all = quorum.lock_all([quorum.mutex("a"), quorum.mutex("b")]);
-    let waits = tokio::spawn(async move { all.lock().await.unwrap() });
+    let waits = tokio::spawn(all.lock());
     on.until_listening().await;
     for _ in 0..10 {
         let guard = theirs.mutex("a").lock().await.unwrap();
         sleep(ms(10)).await;
-        on.release(guard).await;
+        on.release(guard.release()).await;
     }
-    on.release(taken).await;
-    let guard = waits.await.unwrap();
+    on.release(taken.release()).await;
+    let guard = waits.await.unwrap().unwrap();
     assert!(guard.is_held());
-    release(&on, guard).await;
+    on.release(guard.release()).await;
     on.until_clean().await;
 }
 

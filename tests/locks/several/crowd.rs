@@ -8,7 +8,7 @@ use std::sync::{
 use futures::future::join_all;
 use tokio::time::{sleep, timeout};
 
-use crate::several::{client, release};
+use crate::several::client;
 use quorate::Quorate;
 use quorate_tests::{
     claims,
@@ -55,7 +55,7 @@ async fn turns(
         sleep(ms(1)).await;
         assert!(guard.is_held());
         taken.leave(&locks);
-        release(&on, guard).await;
+        on.release(guard.release()).await;
     }
 }
 
@@ -99,7 +99,7 @@ async fn who_wants_three_busy_locks_is_not_starved_by_those_who_want_one(on: Fix
                 let guard = mutex.lock().await.expect("a majority answers");
                 given.fetch_add(1, SeqCst);
                 sleep(ms(5)).await;
-                on.release(guard).await;
+                on.release(guard.release()).await;
             }
         }));
     }
@@ -107,7 +107,7 @@ async fn who_wants_three_busy_locks_is_not_starved_by_those_who_want_one(on: Fix
     for _ in 0..on.rounds(20, (10, 3)) {
         let all = quorum.lock_all(["0", "1", "2"].map(|name| quorum.mutex(name)));
         let guard = timeout(secs(60), all.lock()).await.expect("it is not starved").unwrap();
-        release(&on, guard).await;
+        on.release(guard.release()).await;
     }
     over.store(true, SeqCst);
     join_all(tasks).await.into_iter().for_each(|one| one.expect("no panic"));
@@ -129,7 +129,7 @@ async fn of_ten_that_try_the_same_three_locks_at_once_one_has_them(on: Fixture) 
         let got: Vec<_> = got.flatten().collect();
         assert_eq!(got.len(), 1, "in round {round}");
         for guard in got {
-            release(&on, guard).await;
+            on.release(guard.release()).await;
         }
     }
     on.until_clean().await;

@@ -2,7 +2,7 @@
 
 use tokio::time::{sleep, timeout};
 
-use crate::several::{client, release};
+use crate::several::client;
 use quorate::{
     LockKind, Lockable, Quorate,
     embedded::{self, Fault},
@@ -11,6 +11,7 @@ use quorate_support::eventually_async;
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs, trusted},
+    inside::{self, all},
 };
 
 claims!(everywhere: when_one_is_lost_all_are_and_the_guard_says_which);
@@ -76,15 +77,14 @@ async fn a_client_that_is_closed_loses_all() {
     let quorum = client(&on).await;
     let all = quorum.lock_all([quorum.mutex("a"), quorum.mutex("b")]);
     let guard = all.lock().await.unwrap();
-    let (theirs, waits) = (client(&on).await, all.clone());
-    let waiting = tokio::spawn(async move { waits.lock().await });
+    let (theirs, waiting) = (client(&on).await, tokio::spawn(all.lock()));
     sleep(ms(10)).await;
     quorum.close().await;
     assert!(guard.lost().await.is_lost() && !guard.is_held());
     assert!(waiting.await.unwrap().unwrap_err().is_closed());
     assert!(all.try_lock().await.unwrap_err().is_closed());
     let again = theirs.lock_all(["a", "b"].map(|name| theirs.mutex(name))).lock().await.unwrap();
-    release(&on, again).await;
+    on.release(again.release()).await;
     on.until_clean().await;
 }
 
@@ -92,11 +92,9 @@ async fn a_client_that_is_closed_loses_all() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_comes_before_the_voters_have_answered_is_no_silence() {
     let voters = embedded::voters(3);
-    let client = Quorate::builder().embedded(&voters).connect().await.expect("all voters answer");
-    let slow = Fault::Delay { there: ms(0), back: ms(100) };
-    let _slow: Vec<_> = voters.iter().map(|voter| voter.fault(slow)).collect();
-    let b = client.mutex("b");
-    let first = tokio::spawn(async move { b.lock().await });
+    let client = inside::client(&voters).await;
+    let _slow = all(&voters, Fault::Delay { there: ms(0), back: ms(100) });
+    let first = tokio::spawn(client.mutex("b").lock());
     sleep(ms(1)).await;
     let all = client.lock_all([client.mutex("a"), client.mutex("b")]);
     assert!(all.lock_within(ms(20)).await.expect("all voters answer").is_none());

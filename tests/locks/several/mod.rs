@@ -5,17 +5,9 @@ mod basics;
 mod crowd;
 mod ends;
 
-use quorate::{AllGuard, Quorate};
+use quorate::Quorate;
 
 use quorate_tests::fixture::Fixture;
-
-/// Servers on a busy machine may not confirm it in time: then it goes on by itself.
-async fn release(on: &Fixture, guard: AllGuard) {
-    match guard.release().await {
-        Err(error) if on.is_real() && error.is_unconfirmed() => {}
-        released => released.expect("all are held"),
-    }
-}
 
 /// One more client: another party.
 pub(crate) async fn client(on: &Fixture) -> Quorate {

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use quorate::{Observed, Observer};
+use quorate::{LockKind, Observed, Observer};
 use tokio::time::timeout;
 
 use crate::cluster::scene::{LEASE, builder};
 use quorate_support::{Cluster, are_before_7, eventually_async, succeeds_async};
-use quorate_tests::scene::{connect, timed};
+use quorate_tests::{
+    scene::{connect, timed},
+    standing::until_waiting,
+};
 
 /// So long that nobody is helped by it.
 const POLL: Duration = Duration::from_mins(1);
@@ -37,16 +40,12 @@ async fn candidates_lead_one_after_the_other_and_observers_are_told_by_channels_
     until_led(&mut observer, "ada:1").await;
     leadership.proclaim("ada:2").await.unwrap();
     until_led(&mut observer, "ada:2").await;
-    let election = ben.election("a");
-    let waits = tokio::spawn(async move { election.campaign("ben:1").await.unwrap() });
-    eventually_async("it waits", async || {
-        ada.election("a").inspect().await.is_ok_and(|seen| seen.waiting.len() == 1)
-    })
-    .await;
+    let waits = tokio::spawn(ben.election("a").campaign("ben:1"));
+    until_waiting(&ada, LockKind::Election, "a", 1).await;
     leadership.resign().await.unwrap();
     let (took, ()) = timed(until_led(&mut observer, "ben:1")).await;
     assert!(took < TOLD, "{took:?}");
-    let leadership = waits.await.unwrap();
+    let leadership = waits.await.unwrap().unwrap();
     assert_eq!(cluster[0].calls("spublish") > 0, !are_before_7());
     assert_eq!(follows.election("a").leader().await.unwrap().unwrap().hold(), leadership.hold());
     leadership.resign().await.unwrap();

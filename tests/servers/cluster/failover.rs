@@ -8,6 +8,7 @@ use quorate_support::{Cluster, eventually_async};
 use quorate_tests::{
     load::Load,
     scene::{MS, connect},
+    standing::until_given,
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,10 +54,7 @@ async fn a_failover_is_seen_as_one_by_who_asks_all_the_time() {
             }
         };
         tokio::join!(timeout(LEASE * 10, seen), cluster.failover(replica)).0.expect("it is seen");
-        eventually_async("the quarantine ends", async || {
-            mutex.try_lock().await.is_ok_and(|guard| guard.is_some())
-        })
-        .await;
+        until_given(&quorum, "b").await;
     }
 }
 

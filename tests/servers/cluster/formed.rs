@@ -6,7 +6,10 @@ use quorate::{Cluster as Voters, Credentials, Quorate};
 use tokio::time::sleep;
 
 use quorate_support::{Cluster, Settings, eventually_async};
-use quorate_tests::scene::{MS, connect, patient};
+use quorate_tests::{
+    scene::{MS, connect, patient},
+    standing::until_given,
+};
 
 // The map is asked for every ten seconds where nothing is in doubt.
 #[tokio::test(flavor = "multi_thread")]
@@ -20,10 +23,7 @@ async fn a_cluster_that_is_made_while_a_client_connects_is_found() {
     .await;
     cluster.form();
     let client = connecting.await.expect("it connects");
-    eventually_async("locks are given", async || {
-        client.mutex("a").try_lock().await.is_ok_and(|given| given.is_some())
-    })
-    .await;
+    until_given(&client, "a").await;
 }
 
 // As one that has lost its file about the cluster.

@@ -6,7 +6,10 @@ use crate::cluster::scene::LEASE;
 use quorate_support::{
     Certificates, ClientCertificates, Cluster, RedisServer, Sentinels, Settings, eventually_async,
 };
-use quorate_tests::scene::{MS, connect, patient};
+use quorate_tests::{
+    scene::{MS, connect, patient},
+    standing::until_given,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_a_primary_under_sentinel_and_a_cluster_decide_together() {
@@ -45,10 +48,8 @@ async fn a_server_a_primary_under_sentinel_and_a_cluster_decide_together() {
     server.restart_empty();
     comes_back().await;
     guard.release().await.unwrap();
-    eventually_async("the others have it when the quarantines have ended", async || {
-        theirs.mutex("a").try_lock().await.is_ok_and(|given| given.is_some())
-    })
-    .await;
+    // When the quarantines have ended.
+    until_given(&theirs, "a").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,10 +65,7 @@ async fn a_vote_of_a_cluster_counts_once_its_replica_has_it() {
     let told = "0 of 1 replicas acknowledged";
     assert!(error.is_no_quorum() && error.to_string().matches(told).count() == 2, "{error}");
     cluster[3].restart();
-    eventually_async("two voters have replicas again", async || {
-        quorum.mutex("a").try_lock().await.is_ok_and(|given| given.is_some())
-    })
-    .await;
+    until_given(&quorum, "a").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,6 +7,7 @@ use quorate_support::{Cluster, Settings, are_before_7, eventually_async, read_fi
 use quorate_tests::{
     rights,
     scene::{MS, are_empty, connect, key},
+    standing::until_waiting,
 };
 
 /// Channels with slots, which Redis has since 7.0.
@@ -42,15 +43,8 @@ async fn every_kind_of_lock_works_with_the_documented_rights_also_while_a_slot_m
         // Re-entry, and a waiter that is called.
         let guard = ours.mutex("a").lock().await.unwrap();
         let again = guard.reenter().await.unwrap();
-        let waiter = tokio::spawn({
-            let mutex = theirs.mutex("a");
-            async move { mutex.lock().await }
-        });
-        let mutex = ours.mutex("a");
-        eventually_async("the waiter waits", async || {
-            mutex.inspect().await.unwrap().waiting.len() == 1
-        })
-        .await;
+        let waiter = tokio::spawn(theirs.mutex("a").lock());
+        until_waiting(&ours, LockKind::Mutex, "a", 1).await;
         if voters == 1 {
             let slot = cluster.slot_of(&key("a"));
             cluster.migrate(slot, (cluster.primary_of(slot) + 1) % 3).await;
@@ -63,15 +57,8 @@ async fn every_kind_of_lock_works_with_the_documented_rights_also_while_a_slot_m
         // In order.
         let first = ours.fair_mutex("b").lock().await.unwrap();
         assert!(theirs.fair_mutex("b").lock_within(MS(1000)).await.unwrap().is_none());
-        let second = tokio::spawn({
-            let mutex = theirs.fair_mutex("b");
-            async move { mutex.lock().await }
-        });
-        let mutex = ours.fair_mutex("b");
-        eventually_async("the second waits", async || {
-            mutex.inspect().await.unwrap().waiting.len() == 1
-        })
-        .await;
+        let second = tokio::spawn(theirs.fair_mutex("b").lock());
+        until_waiting(&ours, LockKind::Mutex, "b", 1).await;
         first.release().await.unwrap();
         second.await.unwrap().unwrap().release().await.unwrap();
         // Readers together, a writer alone.
@@ -86,15 +73,8 @@ async fn every_kind_of_lock_works_with_the_documented_rights_also_while_a_slot_m
         // So many at once, in order.
         let permits = ours.semaphore("e", 2).acquire_many(2).await.unwrap();
         assert!(theirs.semaphore("e", 2).try_acquire().await.unwrap().is_none());
-        let next = tokio::spawn({
-            let semaphore = theirs.semaphore("e", 2);
-            async move { semaphore.acquire().await }
-        });
-        let semaphore = ours.semaphore("e", 2);
-        eventually_async("the next one waits", async || {
-            semaphore.inspect().await.unwrap().waiting.len() == 1
-        })
-        .await;
+        let next = tokio::spawn(theirs.semaphore("e", 2).acquire());
+        until_waiting(&ours, LockKind::Semaphore, "e", 1).await;
         permits.release().await.unwrap();
         next.await.unwrap().unwrap().release().await.unwrap();
         eventually_async("nothing is left", async || are_empty(cluster.nodes())).await;

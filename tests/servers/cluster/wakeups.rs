@@ -52,8 +52,7 @@ async fn a_waiter_waits_where_the_slot_has_gone() {
     let (ours, theirs) = (client(&cluster).await, client(&cluster).await);
     let slot = cluster.slot_of(&key("a"));
     let guard = ours.mutex("a").lock().await.unwrap();
-    let mutex = theirs.mutex("a");
-    let waiting = tokio::spawn(async move { mutex.lock().await.expect("it is given") });
+    let waiting = tokio::spawn(theirs.mutex("a").lock());
     let queue = format!("{}:queue", key("a"));
     let waits = async |node: usize| {
         eventually_async("it waits in the queue", async || {
@@ -69,5 +68,5 @@ async fn a_waiter_waits_where_the_slot_has_gone() {
     guard.release().await.unwrap();
     let (took, given) = timed(waiting).await;
     assert!(took < CALLED, "{took:?}");
-    given.unwrap().release().await.unwrap();
+    given.unwrap().expect("it is given").release().await.unwrap();
 }

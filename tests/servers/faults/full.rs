@@ -75,10 +75,7 @@ async fn who_waits_while_servers_are_full_keeps_its_place() {
     let waiter = builder(&servers).voter_deadline(MS(500)).waiter_deadline(MS(2000));
     let waiter = connect(waiter).await;
     let guard = holder.fair_mutex("a").lock().await.expect("all are up");
-    let waiting = tokio::spawn({
-        let lock = waiter.fair_mutex("a");
-        async move { lock.lock().await }
-    });
+    let waiting = tokio::spawn(waiter.fair_mutex("a").lock());
     let stands = async |client: &Quorate| {
         let seen = client.fair_mutex("a").inspect().await;
         seen.is_ok_and(|seen| seen.waiting.len() == 1)

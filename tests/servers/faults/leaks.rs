@@ -1,19 +1,18 @@
 //! Votes that a voter may have kept though they were given back.
 
-use metrics_util::debugging::DebuggingRecorder;
 use quorate::{Quorate, metric};
 
-use crate::counted::counted;
 use quorate_support::{RedisServer, Settings, eventually_async};
-use quorate_tests::scene::{connect, patient};
+use quorate_tests::{
+    recorded::{added, record},
+    scene::{connect, patient},
+};
 
 // The user may acquire, and not release: the server says so, and to ask again would be no use.
 #[tokio::test]
 async fn a_release_that_the_server_refuses_is_counted_as_a_vote_that_it_may_have_kept() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let leaked = || counted(&snapshotter, metric::LEAKED_VOTES, None);
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
+    let leaked = || added(&snapshotter, metric::LEAKED_VOTES, None);
     let users = ["locker on >password ~* &* +@all -hdel"];
     let server = RedisServer::start_as(&Settings::new().users(&users));
     let voter = server.url_as("locker", "password");

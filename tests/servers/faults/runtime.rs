@@ -2,9 +2,12 @@
 
 use std::{thread, time::Duration};
 
-use quorate::MutexGuard;
+use quorate::{LockKind, MutexGuard};
 use quorate_support::eventually_async;
-use quorate_tests::scene::{MS, are_empty, builder, connect, leased, servers};
+use quorate_tests::{
+    scene::{MS, are_empty, builder, connect, leased, servers},
+    standing::until_waiting,
+};
 use tokio::{runtime::Runtime, time::timeout};
 
 const LEASE: Duration = Duration::from_secs(8);
@@ -59,15 +62,10 @@ async fn whoever_waits_is_told_when_the_clients_runtime_ends() {
     let held = holder.fair_mutex("a").lock().await.expect("all are up");
     let (theirs, settings) = (Runtime::new().expect("a runtime"), builder(&servers));
     let client = theirs.spawn(connect(settings)).await.expect("no panic");
-    let (mutex, election) = (client.fair_mutex("a"), client.election("e"));
-    let mut observer = election.observe();
+    let mut observer = client.election("e").observe();
     assert!(observer.next().await.is_some(), "nobody leads");
-    let waits = tokio::spawn(async move { mutex.lock().await });
-    eventually_async("it waits", async || {
-        let seen = holder.fair_mutex("a").inspect().await.expect("all are up");
-        !seen.waiting.is_empty()
-    })
-    .await;
+    let waits = tokio::spawn(client.fair_mutex("a").lock());
+    until_waiting(&holder, LockKind::Mutex, "a", 1).await;
     theirs.shutdown_background();
     let waited = timeout(MS(5_000), waits).await.expect("it is told at once").expect("no panic");
     assert!(waited.expect_err("there is nobody to ask").is_closed());

@@ -1,11 +1,12 @@
 //! Four voters can be divided two and two.
 
-use metrics_util::debugging::DebuggingRecorder;
 use quorate::metric;
 
-use crate::counted::counted;
 use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::scene::{MS, are_empty, builder, connect, key, servers, timed};
+use quorate_tests::{
+    recorded::{added, record},
+    scene::{MS, are_empty, builder, connect, key, servers, timed},
+};
 
 /// Gives two votes to one stranger and two to another.
 fn plant_split(servers: &[RedisServer], lease_ms: &str) {
@@ -17,10 +18,8 @@ fn plant_split(servers: &[RedisServer], lease_ms: &str) {
 
 #[tokio::test]
 async fn an_even_split_is_told_as_one_and_outlasted() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let splits = || counted(&snapshotter, metric::ATTEMPTS, Some("split"));
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
+    let splits = || added(&snapshotter, metric::ATTEMPTS, Some("split"));
     let servers = servers(4);
     let quorum = connect(builder(&servers)).await;
     let mutex = quorum.mutex("a");

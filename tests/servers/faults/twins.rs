@@ -10,7 +10,10 @@ use std::{
 use quorate::{Cause, Error, Quorate, Verdict};
 
 use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::scene::{DURABLE, builder, connect, connections, leased, servers_with};
+use quorate_tests::{
+    scene::{DURABLE, builder, connect, connections, leased, servers_with},
+    standing::until_given,
+};
 
 /// For so long a voter that has changed its server is kept out of new holds: the test waits for
 /// the end of it.
@@ -68,17 +71,14 @@ async fn a_voter_that_comes_back_as_the_server_of_another_has_no_vote_until_it_i
     let status = ada.status().await;
     assert!(matches!(status.voters[1].connection, Err(Cause::Duplicate(_))), "{status}");
     assert!(status.voters[0].counts && !status.has_quorum(), "{status}");
-    eventually_async("ben enters by the others", async || {
-        matches!(ben.mutex("a").try_lock().await, Ok(Some(_)))
-    })
-    .await;
+    until_given(&ben, "a").await;
     let guard = ben.mutex("a").lock().await.expect("all are up");
     let tried = mutex.try_lock().await;
     assert!(!matches!(tried, Ok(Some(_))), "{tried:?}");
     guard.release().await.expect("all confirm");
 
     lead(&ways[1], &servers[1], &servers[..1]);
-    eventually_async("both count", async || matches!(mutex.try_lock().await, Ok(Some(_)))).await;
+    until_given(&ada, "a").await;
     servers[2].kill();
     eventually_async("and are needed", async || {
         ada.status().await.counting() == 2 && matches!(mutex.try_lock().await, Ok(Some(_)))

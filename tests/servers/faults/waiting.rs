@@ -21,8 +21,7 @@ async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
     let holder = connect(builder(&servers)).await;
     let waiter = connect(builder_through(&proxies).poll_interval(MINUTE)).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
-    let mutex = waiter.mutex("a");
-    let waiting = tokio::spawn(async move { mutex.lock().await });
+    let waiting = tokio::spawn(waiter.mutex("a").lock());
     let heard = async || servers.iter().all(|server| called(server) == 1);
     eventually_async("the waiter listens everywhere", heard).await;
 
@@ -47,8 +46,7 @@ async fn voters_that_come_back_are_listened_to_again() {
     let holder = connect(builder(&servers)).await;
     let waiter = connect(builder(&servers).poll_interval(MINUTE)).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
-    let mutex = waiter.mutex("a");
-    let waiting = tokio::spawn(async move { mutex.lock().await });
+    let waiting = tokio::spawn(waiter.mutex("a").lock());
     let heard = async |servers: &[RedisServer]| servers.iter().all(|server| called(server) >= 1);
     eventually_async("the waiter listens everywhere", async || heard(&servers).await).await;
     for at in 0..servers.len() {

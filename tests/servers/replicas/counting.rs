@@ -1,14 +1,14 @@
 //! Which grants count.
 
-use metrics_util::debugging::DebuggingRecorder;
 use quorate::metric;
 
-use crate::{
-    counted::counted,
-    replicas::scene::{REPLICA_TIMEOUT, Voter, assert_too_few, builder},
-};
+use crate::replicas::scene::{REPLICA_TIMEOUT, Voter, assert_too_few, builder};
 use quorate_support::eventually_async;
-use quorate_tests::scene::{MS, are_empty, connect, votes_for};
+use quorate_tests::{
+    recorded::{added, record},
+    scene::{MS, are_empty, connect, votes_for},
+    standing::until_given,
+};
 
 /// Looked at without waiting, and far sooner than it would be there by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,19 +46,14 @@ async fn without_a_replica_that_it_needs_a_lock_has_no_quorum_and_says_why() {
     voter.replicas[0].stop();
     tried().await;
     voter.replicas[0].resume();
-    eventually_async("both answer again", async || {
-        two.mutex("d").try_lock().await.is_ok_and(|guard| guard.is_some())
-    })
-    .await;
+    until_given(&two, "d").await;
     voter.replicas[0].kill();
     tried().await;
 }
 
 #[tokio::test]
 async fn a_vote_that_did_not_count_is_given_back_and_counted_by_its_voter() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let voter = Voter::start(1);
     let (with, without) =
         (connect(builder([&voter], 1)).await, connect(builder([&voter], 0)).await);
@@ -71,7 +66,7 @@ async fn a_vote_that_did_not_count_is_given_back_and_counted_by_its_voter() {
     }
     assert!(voter.primary.calls("hset") > before, "the primary granted");
     let address = voter.primary.url().replace("redis://", "");
-    assert_eq!(counted(&snapshotter, metric::UNACKNOWLEDGED, Some(&address)), 3);
+    assert_eq!(added(&snapshotter, metric::UNACKNOWLEDGED, Some(&address)), 3);
     eventually_async("it is given back", async || are_empty([&voter.primary])).await;
     // Whoever does not get the lock anyway waits for no replica.
     let guard = without.mutex("a").lock().await.expect("no replica is needed");

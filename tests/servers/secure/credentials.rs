@@ -11,7 +11,10 @@ use std::{
 use quorate::{Credentials, Quorate};
 
 use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::scene::{MS, accepted, connect, now, patient, servers, since};
+use quorate_tests::{
+    scene::{MS, accepted, connect, now, patient, servers, since},
+    standing::until_given,
+};
 
 /// A password that changes, and how often it was asked for.
 #[derive(Clone, Default)]
@@ -81,10 +84,7 @@ async fn a_password_that_changes_costs_no_restart_and_no_lock() {
             secret.asked() >= asked + 6 && both().await
         })
         .await;
-        eventually_async("locks are given", async || {
-            matches!(client.mutex("b").try_lock().await, Ok(Some(_)))
-        })
-        .await;
+        until_given(&client, "b").await;
         assert!(guard.is_held(), "eight seconds were not enough");
     }
     guard.release().await.expect("it was never lost");
@@ -128,10 +128,7 @@ async fn a_password_that_comes_too_late_is_told_and_loses_the_lock_in_time() {
     let lost = tokio::time::timeout(2 * lease, guard.lost()).await.expect("in time");
     assert!(lost.is_lost() && lost.to_string().contains("WRONGPASS"), "{lost}");
     secret.set("second");
-    eventually_async("locks are given", async || {
-        matches!(client.mutex("a").try_lock().await, Ok(Some(_)))
-    })
-    .await;
+    until_given(&client, "a").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

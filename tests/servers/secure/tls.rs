@@ -2,7 +2,7 @@
 
 use std::{env, fs, process::Command};
 
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use metrics_util::debugging::DebugValue;
 use quorate::{Error, Quorate, Tls, metric};
 
 use quorate_support::{
@@ -10,7 +10,11 @@ use quorate_support::{
     ClientCertificates::{self, Demanded, NotAsked},
     RedisServer, Sentinels, Settings, eventually_async,
 };
-use quorate_tests::scene::{MS, connect, patient};
+use quorate_tests::{
+    recorded::record,
+    scene::{MS, connect, patient},
+    standing::until_given,
+};
 
 fn server(clients: ClientCertificates) -> (RedisServer, Certificates) {
     let certificates = Certificates::new();
@@ -103,10 +107,7 @@ async fn files_are_read_again_for_each_connection() {
         let says = async || quorum.status().await.to_string().contains(trouble);
         eventually_async(trouble, says).await;
     };
-    let locks = async || {
-        let is_given = async || matches!(quorum.mutex("a").try_lock().await, Ok(Some(_)));
-        eventually_async("locks are given again", is_given).await;
-    };
+    let locks = async || until_given(&quorum, "a").await;
     locks().await;
 
     put_client(&stranger.certificate, &stranger.key);
@@ -128,9 +129,7 @@ async fn files_are_read_again_for_each_connection() {
 
 #[tokio::test]
 async fn metrics_say_when_the_clients_own_certificate_begins_and_ends() {
-    let recorder = DebuggingRecorder::new();
-    let snapshotter = recorder.snapshotter();
-    let _recording = metrics::set_default_local_recorder(&recorder);
+    let (snapshotter, _recording) = record();
     let (server, Certificates { authority, client, .. }) = server(Demanded);
     let tls = Tls::new().ca_pem(&authority).client_pem(&client.certificate, &client.key);
     let _quorum = connect(patient(Quorate::builder().voter(server.url()).tls(tls))).await;
