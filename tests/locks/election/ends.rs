@@ -42,8 +42,7 @@ async fn a_late_word_of_an_old_leader_never_shows() {
 // connection. The voter has it last, and keeps the new one.
 #[tokio::test(start_paused = true)]
 async fn a_late_renewal_does_not_bring_an_old_value_back() {
-    let voters = embedded::voters(1);
-    let on = Fixture::of(&voters);
+    let on = Fixture::embedded(1);
     let election = on.client().await.election("a");
     let leadership = election.campaign("1").await.unwrap();
     let (hold, token) = (leadership.hold().to_string(), leadership.token().to_string());

@@ -2,10 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use quorate::{
-    MutexGuard, Quorate, RestartGuard,
-    embedded::{self, Machine},
-};
+use quorate::{MutexGuard, Quorate, RestartGuard, embedded::Machine};
 use tokio::{sync::Notify, time::sleep};
 
 use crate::fair::queue::{Waiters, release, until_waiting};
@@ -90,8 +87,7 @@ const CLOCKS_PPM: [i32; 4] = [0, 1_000_000, -500_000, 300_000];
 // old for it, and it comes again behind all others.
 #[tokio::test(start_paused = true)]
 async fn a_client_with_a_wrong_clock_neither_jumps_the_queue_nor_empties_it() {
-    let voters = embedded::voters(5);
-    let on = Fixture::of(&voters).of_kind(Kind::FairMutex);
+    let on = Fixture::embedded(5).of_kind(Kind::FairMutex);
     let guard = on.client().await.mutex("a").lock().await.unwrap();
     let mut waiters = Waiters::of(&on).await;
     for (number, ppm) in CLOCKS_PPM.into_iter().cycle().take(8).enumerate() {

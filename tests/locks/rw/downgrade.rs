@@ -153,8 +153,7 @@ async fn a_read_that_too_few_confirm_leaves_the_write_as_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_is_lost_gives_no_read() {
-    let voters = embedded::voters(3);
-    let on = Fixture::of(&voters);
+    let on = Fixture::embedded(3);
     let client = on.client().await;
     let owner = Owner::new();
     let lock = client.rw_lock("a").owner(&owner).lease_fixed(secs(1));

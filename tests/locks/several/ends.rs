@@ -42,8 +42,7 @@ async fn when_one_is_lost_all_are_and_the_guard_says_which(on: Fixture) {
 // Without a majority all are lost, at the earliest of their deadlines.
 #[tokio::test(start_paused = true)]
 async fn all_are_lost_at_the_earliest_deadline_and_work_is_dropped() {
-    let voters = embedded::voters(3);
-    let on = Fixture::of(&voters);
+    let on = Fixture::embedded(3);
     let quorum = client(&on).await;
     let leases = [("a", secs(20)), ("b", secs(5)), ("c", secs(30))];
     let locks = leases.map(|(name, lease)| quorum.mutex(name).lease_fixed(lease));

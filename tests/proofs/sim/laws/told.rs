@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorate::{LockView, Preference, embedded::Fault};
-use quorate_tests::force::Access;
+use quorate_tests::{force::Access, inside};
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -125,8 +125,7 @@ pub(crate) async fn taken_over(calm: &Calm<'_>) {
         if gives_back {
             drop(other.take());
             sleep(2 * calm.slowest).await;
-            let unheard = world.voters.iter().map(|voter| voter.fault(Fault::DropReplies));
-            let unheard: Vec<_> = unheard.collect();
+            let unheard = inside::all(&world.voters, Fault::DropReplies);
             sleep(Duration::from_millis(LEASE_MS / 3)).await;
             drop(unheard);
         }
