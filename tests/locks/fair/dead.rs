@@ -1,9 +1,6 @@
 //! Waiters that die.
 
-use quorate::{
-    Quorate,
-    embedded::{self, Machine},
-};
+use quorate::{Quorate, embedded::Machine};
 use tokio::time::sleep;
 
 use crate::fair::queue::{Waiters, release, until_waiting};
@@ -22,8 +19,7 @@ async fn client_on(on: &Fixture, machine: &Machine) -> Client {
 // two waiters, once in a third of 5 s.
 #[tokio::test(start_paused = true)]
 async fn when_the_first_dies_the_next_enters_within_the_deadline_and_nobody_spins() {
-    let voters = embedded::voters(5);
-    let on = Fixture::of(&voters).of_kind(Kind::FairMutex);
+    let on = Fixture::embedded(5).of_kind(Kind::FairMutex);
     let observer = on.client().await;
     let guard = observer.mutex("a").lock().await.unwrap();
     let machine = Machine::new("other");
@@ -48,29 +44,37 @@ async fn when_the_first_dies_the_next_enters_within_the_deadline_and_nobody_spin
     on.until_clean().await;
 }
 
-// Nothing tells a voter that the client of the first is gone but the deadline; the others keep
-// their order.
+// Of fair waiters nothing tells a voter that the client of the first is gone but the deadline. Of
+// others it takes out whoever does not hear its call. Those who come later keep their order.
 #[tokio::test(start_paused = true)]
 async fn a_dead_client_with_many_places_holds_up_nobody_for_longer_than_one_deadline() {
-    let voters = embedded::voters(3);
-    let on = Fixture::of(&voters).of_kind(Kind::FairMutex);
-    let observer = on.client().await;
-    let guard = observer.mutex("a").lock().await.unwrap();
-    let machine = Machine::new("other");
-    let doomed = client_on(&on, &machine).await;
-    for count in 1..=20 {
-        drop(tokio::spawn(machine.run(doomed.mutex("a").lock())));
-        until_waiting(&observer, count).await;
+    for (kind, most) in [(Kind::FairMutex, secs(5) + ms(10)), (Kind::Mutex, ms(10))] {
+        let on = Fixture::embedded(3).of_kind(kind);
+        let observer = on.client().await;
+        let guard = observer.mutex("a").lock().await.unwrap();
+        let machine = Machine::new("other");
+        let fair = client_on(&on, &machine).await;
+        for count in 1..=20 {
+            // Another client has one place for all who ask.
+            let doomed = match kind {
+                Kind::FairMutex => fair.clone(),
+                Kind::Mutex => client_on(&on, &machine).await,
+            };
+            drop(tokio::spawn(machine.run(doomed.mutex("a").lock())));
+            until_waiting(&observer, count).await;
+        }
+        let next = tokio::spawn(on.client().await.mutex("a").lock());
+        until_waiting(&observer, 21).await;
+        machine.kill();
+        guard.release().await.unwrap();
+        let watch = Stopwatch::start();
+        let next = next.await.unwrap().unwrap();
+        assert!(watch.time() <= most, "{kind:?}: {:?}", watch.time());
+        next.release().await.unwrap();
+        let mut waiters = Waiters::of(&on).await;
+        let guard = Quorate::mutex(&*on.client().await, "a").lock().await.unwrap();
+        waiters.come(on.client().await.mutex("a"), release).await;
+        guard.release().await.unwrap();
+        waiters.must_enter_in_order().await;
     }
-    machine.kill();
-    guard.release().await.unwrap();
-    let watch = Stopwatch::start();
-    let next = on.client().await.mutex("a").lock().await.unwrap();
-    assert!(watch.time() <= secs(5) + ms(10), "{:?}", watch.time());
-    next.release().await.unwrap();
-    let mut waiters = Waiters::of(&on).await;
-    let guard = Quorate::mutex(&*on.client().await, "a").lock().await.unwrap();
-    waiters.come(on.client().await.mutex("a"), release).await;
-    guard.release().await.unwrap();
-    waiters.must_enter_in_order().await;
 }

@@ -17,7 +17,6 @@ mod leaks;
 mod lean;
 mod minority;
 mod once;
-mod queue;
 mod readers;
 mod renewal;
 mod runtime;
