@@ -2,7 +2,6 @@
 
 mod quorums;
 mod roster;
-mod stopped;
 
 use std::time::Duration;
 
