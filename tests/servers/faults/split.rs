@@ -41,24 +41,3 @@ async fn an_even_split_is_told_as_one_and_outlasted() {
     guard.release().await.expect("all four confirm");
     eventually_async("no key is left", async || are_empty(&servers)).await;
 }
-
-#[tokio::test]
-async fn many_that_start_at_once_on_four_voters_all_enter() {
-    const CLIENTS: usize = 8;
-    const ROUNDS: usize = 5;
-    let servers = servers(4);
-    let mut entering = Vec::new();
-    for _ in 0..CLIENTS {
-        let quorum = connect(builder(&servers)).await;
-        entering.push(async move {
-            for _ in 0..ROUNDS {
-                let guard = quorum.mutex("a").lock().await.expect("all four answer");
-                guard.release().await.expect("all four confirm");
-            }
-        });
-    }
-    let all = futures::future::join_all(entering);
-    let (took, _) = timed(tokio::time::timeout(MS(60_000), all)).await;
-    assert!(took < MS(60_000), "somebody hangs");
-    eventually_async("no key is left", async || are_empty(&servers)).await;
-}
