@@ -62,6 +62,9 @@ async fn a_waiter_waits_where_the_slot_has_gone() {
     };
     let home = cluster.primary_of(slot);
     waits(home).await;
+    // No server of a cluster sees whether a waiter has died: its place counts for a short time.
+    let counts = cluster[home].command(&["PTTL", &queue]);
+    assert!(matches!(counts, Ok(Reply::Int(1..=1_500))), "{counts:?}");
     let to = (home + 1) % 3;
     cluster.migrate(slot, to).await;
     waits(to).await;

@@ -17,6 +17,7 @@ mod leaks;
 mod lean;
 mod minority;
 mod once;
+mod queue;
 mod readers;
 mod renewal;
 mod runtime;
