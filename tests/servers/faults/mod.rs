@@ -18,7 +18,6 @@ mod lean;
 mod minority;
 mod once;
 mod queue;
-mod readers;
 mod renewal;
 mod runtime;
 mod split;
