@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate::Quorate;
 
-use crate::cluster::scene::builder;
+use crate::cluster::scene::{LEASE, builder};
 use quorate_support::{Cluster, Reply, are_before_7, eventually_async};
 use quorate_tests::scene::{connect, key, subscribers, timed};
 
@@ -14,7 +14,7 @@ const POLL: Duration = Duration::from_mins(1);
 const CALLED: Duration = Duration::from_secs(10);
 
 async fn client(cluster: &Cluster) -> Quorate {
-    connect(builder(&cluster.urls(), 1).poll_interval(POLL)).await
+    connect(builder(&cluster.urls(), 1).poll_interval(POLL).waiter_deadline(LEASE)).await
 }
 
 // By the server that has the slot, and the others hear nothing; where the user may not use channels
@@ -62,9 +62,11 @@ async fn a_waiter_waits_where_the_slot_has_gone() {
     };
     let home = cluster.primary_of(slot);
     waits(home).await;
-    // No server of a cluster sees whether a waiter has died: its place counts for a short time.
+    // No server of a cluster sees whether a waiter has died: its place counts for no longer than
+    // four times the voter deadline, which is a tenth of the lease.
     let counts = cluster[home].command(&["PTTL", &queue]);
-    assert!(matches!(counts, Ok(Reply::Int(1..=1_500))), "{counts:?}");
+    let Ok(Reply::Int(left)) = counts else { panic!("{counts:?}") };
+    assert!(left <= i64::try_from(LEASE.as_millis()).unwrap() * 4 / 10, "{left} ms");
     let to = (home + 1) % 3;
     cluster.migrate(slot, to).await;
     waits(to).await;
