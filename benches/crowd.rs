@@ -5,8 +5,9 @@
 //! each kind are run (default 3, some two minutes in all). It starts its own servers.
 //!
 //! Every client has its own connections, as if it were a process of its own. In the first kind of
-//! round all ask at the same moment for a lock that is free. In the second all wait for a holder;
-//! a third of them belong to a process that is then killed, and the holder gives the lock back.
+//! round all have just connected, as a fleet after a deployment, and ask at the same moment for a
+//! lock that is free. In the second, which follows, all wait for a holder; a third of them belong
+//! to a process that is then killed, and the holder gives the lock back.
 
 use std::{
     env,
@@ -80,13 +81,13 @@ async fn measure(length: Length) -> Report {
     ]);
     println!("clients   seconds  attempts per grant");
     for &count in crowds {
-        let clients = connect(&servers, count).await;
         let (mut at_once, mut killed) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
+            let clients = connect(&servers, count).await;
             at_once.push(all_at_once(&clients, &attempts).await);
             killed.push(third_killed(&servers, &clients, &attempts).await);
+            common::close(clients).await;
         }
-        common::close(clients).await;
         failures += at_once.iter().chain(&killed).map(|round| round.failures).sum::<usize>();
         let [at_once, killed] = [at_once, killed].map(median);
         for (what, round) in [("", &at_once), ("  a third killed", &killed)] {
