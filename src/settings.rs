@@ -10,6 +10,7 @@ use crate::{
 
 /// What a client was built with.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something else")]
 pub(crate) struct Settings {
     pub(crate) lease: Duration,
     pub(crate) voter_deadline: Duration,
