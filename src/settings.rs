@@ -10,7 +10,7 @@ use crate::{
 
 /// What a client was built with.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each says something else")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Settings {
     pub(crate) lease: Duration,
     pub(crate) voter_deadline: Duration,
@@ -163,8 +163,8 @@ impl Settings {
         self.waiter_deadline.unwrap_or(usual).min(lease)
     }
 
-    /// The same where nobody is owed a turn in order, and where voters cannot see that a waiter has
-    /// died, or do not call it: shorter, as for so long it may keep a free lock from all others.
+    /// The same for a place that is owed no turn in order, where voters cannot see that its waiter
+    /// has died, or never call it. It is shorter: a dead waiter may keep a free lock from others.
     pub(crate) fn waiting_briefly(&self, lease: Duration) -> Duration {
         let brief = Duration::from_millis(1_500).max(self.voter_deadline.saturating_mul(4));
         self.waiting(lease).min(brief)

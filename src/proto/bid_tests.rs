@@ -1,12 +1,8 @@
 use super::*;
-use crate::proto::{Drift, HoldId, Quarantine, Quarantined, Terms};
+use crate::proto::{Drift, HoldId, Quarantine, Quarantined, Terms, at};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const NOBODY: [bool; 3] = [false; 3];
-
-fn at(ms: u64) -> Moment {
-    Moment::BEGINNING + MS(ms)
-}
 
 /// A lease of 10 s, voters that have 100 ms, a refresh after 1 s.
 fn bid(ticket: Option<u64>) -> Bid {

@@ -24,17 +24,17 @@ pub struct Vote {
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GrantNext {
-    /// Nothing before this moment, unless one of those answers that were asked last.
+    /// Wait until this moment for the voters that were asked last.
     Wait(Moment),
     /// Tell these voters the token, by a renewal of the hold.
     Store(Token, Vec<usize>),
-    /// Ask these voters for slots of which none is before its floor.
+    /// Ask these voters for other slots: each as far on as its floor, or further.
     AskForSlots {
         floors: Slots,
         voters: Vec<usize>,
     },
     Done(Granted),
-    /// With the votes that it was lost by, where those are not the ones that were granted.
+    /// Nobody has the lock. The votes are there where it was lost by those that store the token.
     Lost(Loss, Option<Votes>),
 }
 
@@ -62,7 +62,7 @@ pub struct FixedSlots {
 pub struct Grant {
     rules: Rules,
     started: Moment,
-    /// When whoever asked gives up.
+    /// When the caller gives up.
     limit: Option<Moment>,
     tokens: Tokens,
     slots: Option<SlotVotes>,
@@ -72,11 +72,11 @@ pub struct Grant {
 
 #[derive(Clone, Debug)]
 enum Stage {
-    /// A majority has granted, or is still to.
+    /// Nothing has been asked for since the votes.
     Granted,
     /// The token is sent to those that are not known to store it.
     Storing { token: Token, stored: Votes, asked: Moment, due: Moment },
-    /// Answers are due then where voters were asked again.
+    /// The token is stored, or there is none. Voters that were asked for slots have until `due`.
     Placing { token: Option<Token>, due: Option<Moment> },
 }
 
@@ -172,7 +172,7 @@ impl Grant {
         self.place(now, in_time, due)
     }
 
-    /// `by`: when those are to answer that are asked first.
+    /// Agrees on the slots. `by`: until when those may answer who are asked now.
     fn place(&mut self, now: Moment, in_time: bool, by: Moment) -> GrantNext {
         let Stage::Placing { token, due } = &mut self.stage else {
             unreachable!("the token is stored")
@@ -198,6 +198,47 @@ impl Grant {
                 _ => GrantNext::Lost(slots.loss(), None),
             },
             SlotNext::Apart => GrantNext::Lost(Loss::Split, None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::proto::{Drift, Terms, at};
+
+    /// Asked for at 0 with a validity of 100 ms, and granted by two of three voters, with different
+    /// tokens or, of a semaphore, slots. The others are asked at 10 ms.
+    fn unsettled(limit: Option<u64>, has_slots: bool) -> Grant {
+        let terms = Terms::new(at(100).since(at(0)), Drift { ppm: 0, fixed: Duration::ZERO });
+        let voter_deadline = Duration::from_millis(50);
+        let (minimum_validity, longest_deadline) = (Duration::ZERO, voter_deadline);
+        let rules = Rules { terms, minimum_validity, voter_deadline, longest_deadline };
+        let circle = has_slots.then_some(Circle { start: 0, permits: 9 });
+        let mut grant = Grant::new(Quorum::of(3), circle, rules, at(0), limit.map(at));
+        for (voter, gave) in [(0, 1), (1, 2)] {
+            let token = Token::new(gave.into()).filter(|_| !has_slots);
+            let slots = has_slots.then(|| Slots::new([gave]));
+            let (verdict, ticket, fewer) = (Verdict::Granted, None, None);
+            grant.heard(voter, &mut Vote { verdict, token, ticket, slots, fewer });
+        }
+        let asked = grant.next(at(10));
+        assert!(matches!(asked, GrantNext::Store(..) | GrantNext::AskForSlots { .. }), "{asked:?}");
+        grant
+    }
+
+    #[test]
+    fn voters_have_until_their_deadline_or_the_limit_to_agree_and_never_longer_than_it_is_valid() {
+        for (limit, due) in [(None, 60), (Some(5), 60), (Some(30), 30)] {
+            for has_slots in [false, true] {
+                let (mut early, mut late) = (unsettled(limit, has_slots), unsettled(limit, false));
+                assert_eq!(early.next(at(11)), GrantNext::Wait(at(due)));
+                assert!(matches!(early.next(at(due)), GrantNext::Lost(Loss::NoQuorum, _)));
+                late.heard_of_token(0, Verdict::Granted);
+                assert!(matches!(late.next(at(100)), GrantNext::Lost(Loss::NoQuorum, _)));
+            }
         }
     }
 }

@@ -1,14 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::proto::{Cause, Drift, HoldId};
+use crate::proto::{Cause, Drift, HoldId, at};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const TERMS: fn(u64) -> Terms = |lease_ms| Terms::new(MS(lease_ms), Drift::DEFAULT);
-
-fn at(ms: u64) -> Moment {
-    Moment::BEGINNING + MS(ms)
-}
 
 fn lease(renewed: bool) -> Lease {
     Lease::new(TERMS(30_000), at(0), renewed)

@@ -66,6 +66,8 @@ pub use lease::{Duty, Lease, Round, RoundEnd, RoundNext};
 pub use limit::{Limit, Window};
 pub use majorities::{Majorities, Side};
 pub use moment::Moment;
+#[cfg(test)]
+pub(crate) use moment::at;
 pub use name::LockName;
 pub use owner::Owner;
 pub use quarantine::{Quarantine, Quarantined, RestartGuard};

@@ -25,6 +25,12 @@ impl Moment {
     }
 }
 
+/// So many milliseconds after the beginning.
+#[cfg(test)]
+pub(crate) fn at(ms: u64) -> Moment {
+    Moment::BEGINNING + Duration::from_millis(ms)
+}
+
 impl Add<Duration> for Moment {
     type Output = Self;
 

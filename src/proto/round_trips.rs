@@ -52,12 +52,9 @@ impl RoundTrips {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::at;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
-
-    fn at(ms: u64) -> Moment {
-        Moment::BEGINNING + MS(ms)
-    }
 
     fn after(took: impl IntoIterator<Item = u64>) -> Duration {
         let mut trips = RoundTrips::default();

@@ -79,13 +79,8 @@ impl Several {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-
-    fn at(ms: u64) -> Moment {
-        Moment::BEGINNING + Duration::from_millis(ms)
-    }
+    use crate::proto::at;
 
     #[test]
     fn it_waits_for_the_one_that_is_taken_alone_and_after_two_failures_takes_all_in_order() {

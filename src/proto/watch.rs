@@ -122,13 +122,9 @@ impl LeaderWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::{HoldId, LeaderValue, Token};
+    use crate::proto::{HoldId, LeaderValue, Token, at};
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
-
-    fn at(ms: u64) -> Moment {
-        Moment::BEGINNING + MS(ms)
-    }
 
     fn watch() -> LeaderWatch {
         let mut watch = LeaderWatch::start(Quorum::of(3), MS(2_000), at(0));

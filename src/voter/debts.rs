@@ -146,13 +146,10 @@ impl Account {
 mod tests {
     use super::*;
     use crate::{
+        proto::at,
         scripts::mutex,
         voter::{Call, Request, Requests},
     };
-
-    fn at(ms: u64) -> Moment {
-        Moment::BEGINNING + Duration::from_millis(ms)
-    }
 
     fn debt(number: u64) -> Queued {
         let name = number.to_string();

@@ -3,16 +3,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     keys::Word,
-    proto::HoldId,
+    proto::{HoldId, at},
     scripts::{Script, mutex},
     voter::{Request, Requests},
 };
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
-
-fn at(ms: u64) -> Moment {
-    Moment::BEGINNING + MS(ms)
-}
 
 fn request(script: &'static Script, hold: &str, count: &str) -> Queued {
     let keys = script.keys.iter().map(|_| Word::from("lock"));

@@ -436,8 +436,8 @@ impl Standings {
         );
     }
 
-    /// Logs the quarantines that have begun, and from now on each at once. Until then none is logged:
-    /// a client that is given one server twice has another trouble.
+    /// Lets the log hear of quarantines: of those that have begun, and from now on of each. It does
+    /// not before, because a client that is given one server twice has another trouble.
     pub(crate) fn speak(&self) {
         let (mut state, now) = (self.state(), self.clock.now());
         state.is_quiet = false;
