@@ -49,8 +49,7 @@ impl Script {
         Self { name, source, keys: &[], shared: &[], args: &[], width: 3, votes: false }
     }
 
-    /// Whether it is told the command that publishes: behind the other shared arguments. Which one
-    /// that is the node knows.
+    /// Whether the node adds, behind the other shared arguments, the command that publishes.
     pub(crate) fn publishes(&self) -> bool {
         self.shared.last() == Some(&"publish")
     }

@@ -44,8 +44,8 @@ async fn when_the_first_dies_the_next_enters_within_the_deadline_and_nobody_spin
     on.until_clean().await;
 }
 
-// Of fair waiters nothing tells a voter that the client of the first is gone but the deadline. Of
-// others it takes out whoever does not hear its call. Those who come later keep their order.
+// Only the deadline tells a voter that the client of a fair waiter is gone. One that is not fair is
+// taken out when nobody hears its call. Those who come later keep their order.
 #[tokio::test(start_paused = true)]
 async fn a_dead_client_with_many_places_holds_up_nobody_for_longer_than_one_deadline() {
     for (kind, most) in [(Kind::FairMutex, secs(5) + ms(10)), (Kind::Mutex, ms(10))] {
