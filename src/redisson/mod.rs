@@ -100,8 +100,10 @@ impl Dialect for Java {
         }
         let mut terms = MutexTerms::new(handle.settings(), rules, kind);
         terms.is_foreign = true;
-        // What an `RSpinLock` gives back calls nobody.
-        terms.waiting = Some(handle.settings().waiting_briefly(rules.terms.lease));
+        if kind == ExclusiveKind::Mutex {
+            // What an `RSpinLock` gives back calls nobody.
+            terms.waiting = Some(handle.settings().waiting_briefly(rules.terms.lease));
+        }
         // Java counts on from what it finds, and from 1 where that has ended.
         terms.keep = None;
         let [waiting, timeouts] = &fair_queue(&name);

@@ -1,4 +1,4 @@
-//! Votes that are split between clients. With these names there is no queue in which they go on.
+//! Votes that are split between clients. Who gives its votes back calls all who listen to the channel.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,4 +1,4 @@
-//! Turns between clients. With these names a mutex has no queue: whoever asks first has it.
+//! Turns between clients. Programs of Redisson stand in no queue of ours: whoever asks first has it.
 
 use std::convert::Infallible;
 
