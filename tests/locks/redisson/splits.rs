@@ -1,4 +1,4 @@
-//! Votes that are split between clients. Who gives its votes back calls all who listen to the channel.
+//! Votes that are split between clients. Who gives votes back calls all who listen there.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,4 +1,4 @@
-//! Turns between clients. Programs of Redisson stand in no queue of ours: whoever asks first has it.
+//! Turns between clients. Java stands in no queue of ours: whoever asks first has the lock.
 
 use std::convert::Infallible;
 
