@@ -280,9 +280,11 @@
 //!
 //! # Runtime
 //!
-//! Connect inside a tokio runtime with time and I/O enabled. Its tasks renew your locks, so it must
-//! live as long as the client, and long computations must not block it. Guards may be dropped on
-//! any thread. A client of the feature `blocking` brings its own runtime.
+//! All clients of servers share one thread of the process, with a tokio runtime of its own. It
+//! drives their connections, and renews and releases what they hold, whatever the threads of the
+//! program do meanwhile. Call from any runtime, from several, or from threads without one; guards
+//! may be dropped on any thread. A forked process connects anew: what it has from its parent is
+//! closed there. [`Builder::runtime`] has a client live on another runtime.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -290,6 +292,7 @@ mod acquire;
 #[cfg(feature = "blocking")]
 pub mod blocking;
 mod client;
+mod client_thread;
 mod clock;
 #[cfg(feature = "embedded")]
 pub mod embedded;
@@ -306,6 +309,7 @@ mod scripts;
 mod series;
 mod settings;
 mod signal;
+
 mod voter;
 
 use mutant::mutant;

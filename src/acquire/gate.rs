@@ -1,7 +1,7 @@
 //! The way into a client: open until it is closed, and then empty before the voters are left; or
 //! until its runtime ends.
 
-use std::sync::Arc;
+use std::{process, sync::Arc};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -11,6 +11,8 @@ use crate::{proto::Error, signal::Signal};
 #[derive(Debug)]
 pub(crate) struct ClosingGate {
     places: Semaphore,
+    /// The process that connected. What a forked one has of the client leads nowhere.
+    process: u32,
     closing: Arc<Signal<bool>>,
 }
 
@@ -33,7 +35,7 @@ impl Drop for ClosingGate {
 impl ClosingGate {
     pub(super) fn open() -> Self {
         let closing = Arc::new(Signal::new(false));
-        Self { places: Semaphore::new(Self::most() as usize), closing }
+        Self { places: Semaphore::new(Self::most() as usize), process: process::id(), closing }
     }
 
     /// Whether nobody is let in any more.
@@ -56,6 +58,9 @@ impl ClosingGate {
         &self,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
+        if self.process != process::id() {
+            return Err(Error::closed());
+        }
         let _place: SemaphorePermit<'_> = self.places.try_acquire().map_err(|_| Error::closed())?;
         // Whoever was inside may still have to leave.
         if self.closing.read(|closing| *closing) {

@@ -49,7 +49,7 @@ use settle::FewerTold;
 pub(crate) struct Coordinator {
     panel: Panel,
     clock: Clock,
-    /// Where the client was connected: what goes on in the background goes on there.
+    /// On which the client lives: what goes on in the background goes on there.
     runtime: Handle,
     settings: Settings,
     ids: HoldIds,

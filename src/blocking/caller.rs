@@ -12,7 +12,10 @@ use std::{
 
 use tokio::task::{coop, yield_now};
 
-use crate::proto::{Error, ErrorKind};
+use crate::{
+    client_thread,
+    proto::{Error, ErrorKind},
+};
 
 const INSIDE_RUNTIME: &str = "a blocking call inside a future that tokio runs would block its \
      thread: use the async call there, or `tokio::task::spawn_blocking`";
@@ -46,8 +49,19 @@ impl Wake for CallerWaker {
     }
 }
 
-/// Runs a future on the calling thread, and blocks the thread until the future completes.
-pub(super) fn wait_for<F: Future>(future: F) -> F::Output {
+/// Blocks the calling thread until the future completes. The future may use what the runtime of the
+/// clients' thread has; it is polled on the calling thread, so it can borrow.
+///
+/// Fails, and polls nothing, inside a future that tokio runs.
+pub(super) fn wait<F: Future>(future: F) -> Result<F::Output, Error> {
+    check_may_wait()?;
+    let runtime = client_thread::runtime()?;
+    let _inside = runtime.enter();
+    Ok(wait_for(future))
+}
+
+/// Runs a future on the calling thread.
+fn wait_for<F: Future>(future: F) -> F::Output {
     let caller = CallerWaker::new();
     let waker = Waker::from(Arc::clone(&caller));
     let mut context = Context::from_waker(&waker);

@@ -1,10 +1,9 @@
 //! The blocking client.
 
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 use super::{
-    Admin, Election, FairMutex, LockAll, Mutex, RwLock, Semaphore, caller,
-    client_thread::ClientThread, mirror::Mirrored as _,
+    Admin, Election, FairMutex, LockAll, Mutex, RwLock, Semaphore, caller, mirror::Mirrored as _,
 };
 use crate::{
     client::{self, Builder, Status, Survey},
@@ -13,12 +12,9 @@ use crate::{
 };
 
 /// [`quorate::Quorate`](crate::Quorate) for programs without async. Clones are the same client.
-///
-/// It has one thread: see the [module](super).
 #[derive(Clone)]
 pub struct Quorate {
     client: client::Quorate,
-    thread: Arc<ClientThread>,
 }
 
 impl Quorate {
@@ -52,42 +48,42 @@ impl Quorate {
 
     /// [`Quorate::mutex`](crate::Quorate::mutex).
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
-        self.client.mutex(name).mirrored(&self.thread)
+        self.client.mutex(name).mirrored()
     }
 
     /// [`Quorate::fair_mutex`](crate::Quorate::fair_mutex).
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
-        self.client.fair_mutex(name).mirrored(&self.thread)
+        self.client.fair_mutex(name).mirrored()
     }
 
     /// [`Quorate::rw_lock`](crate::Quorate::rw_lock).
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
-        self.client.rw_lock(name).mirrored(&self.thread)
+        self.client.rw_lock(name).mirrored()
     }
 
     /// [`Quorate::semaphore`](crate::Quorate::semaphore).
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
-        self.client.semaphore(name, permits).mirrored(&self.thread)
+        self.client.semaphore(name, permits).mirrored()
     }
 
     /// [`Quorate::election`](crate::Quorate::election).
     pub fn election(&self, name: impl AsRef<str>) -> Election {
-        self.client.election(name).mirrored(&self.thread)
+        self.client.election(name).mirrored()
     }
 
     /// [`Quorate::redisson`](crate::Quorate::redisson).
     pub fn redisson(&self) -> Redisson {
-        Redisson { locks: self.client.redisson(), thread: Arc::clone(&self.thread) }
+        Redisson { locks: self.client.redisson() }
     }
 
     /// [`Quorate::admin`](crate::Quorate::admin).
     pub fn admin(&self) -> Admin {
-        self.client.admin().mirrored(&self.thread)
+        self.client.admin().mirrored()
     }
 
     /// [`Quorate::lock_all`](crate::Quorate::lock_all).
     pub fn lock_all<L: Into<Lockable>>(&self, locks: impl IntoIterator<Item = L>) -> LockAll {
-        self.client.lock_all(locks).mirrored(&self.thread)
+        self.client.lock_all(locks).mirrored()
     }
 
     /// [`Quorate::status`](crate::Quorate::status); blocks.
@@ -96,7 +92,7 @@ impl Quorate {
     ///
     /// [`is_inside_runtime`](Error::is_inside_runtime) only.
     pub fn status(&self) -> Result<Status, Error> {
-        self.thread.wait(self.client.status())
+        caller::wait(self.client.status())
     }
 
     /// [`Quorate::survey`](crate::Quorate::survey); blocks.
@@ -105,7 +101,7 @@ impl Quorate {
     ///
     /// [`is_inside_runtime`](Error::is_inside_runtime) only.
     pub fn survey(&self) -> Result<Survey, Error> {
-        self.thread.wait(self.client.survey())
+        caller::wait(self.client.survey())
     }
 
     /// [`Quorate::close`](crate::Quorate::close); blocks.
@@ -127,7 +123,7 @@ impl Quorate {
     /// # }
     /// ```
     pub fn close(&self) -> Result<(), Error> {
-        self.thread.wait(self.client.close())
+        caller::wait(self.client.close())
     }
 }
 
@@ -141,7 +137,6 @@ impl fmt::Debug for Quorate {
 #[derive(Clone)]
 pub struct Redisson {
     locks: crate::redisson::Redisson,
-    thread: Arc<ClientThread>,
 }
 
 impl fmt::Debug for Redisson {
@@ -153,35 +148,34 @@ impl fmt::Debug for Redisson {
 impl Redisson {
     /// [`Redisson::mutex`](crate::Redisson::mutex).
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
-        self.locks.mutex(name).mirrored(&self.thread)
+        self.locks.mutex(name).mirrored()
     }
 
     /// [`Redisson::fair_mutex`](crate::Redisson::fair_mutex).
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
-        self.locks.fair_mutex(name).mirrored(&self.thread)
+        self.locks.fair_mutex(name).mirrored()
     }
 
     /// [`Redisson::rw_lock`](crate::Redisson::rw_lock).
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
-        self.locks.rw_lock(name).mirrored(&self.thread)
+        self.locks.rw_lock(name).mirrored()
     }
 
     /// [`Redisson::admin`](crate::Redisson::admin).
     pub fn admin(&self) -> Admin {
-        self.locks.admin().mirrored(&self.thread)
+        self.locks.admin().mirrored()
     }
 }
 
 impl Builder {
-    /// Connects a client for programs without async, and starts its thread. Blocks.
+    /// Connects a client for programs without async. Blocks.
     ///
     /// Voters inside the process live in real time with it.
     ///
     /// # Errors
     ///
     /// As [`connect`](Self::connect). [`is_inside_runtime`](Error::is_inside_runtime): this would
-    /// block a thread on which tokio runs tasks. [`is_invalid`](Error::is_invalid) also if the
-    /// system gives no further thread.
+    /// block a thread on which tokio runs tasks.
     ///
     /// # Examples
     ///
@@ -199,10 +193,6 @@ impl Builder {
     /// # }
     /// ```
     pub fn connect_blocking(self) -> Result<Quorate, Error> {
-        // Before there is a runtime: inside another one it could not be dropped.
-        caller::check_may_wait()?;
-        let thread = ClientThread::start()?;
-        let client = thread.wait(self.connect())??;
-        Ok(Quorate { client, thread })
+        Ok(Quorate { client: caller::wait(self.connect())?? })
     }
 }

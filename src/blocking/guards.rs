@@ -1,9 +1,9 @@
-//! The guards, who leads and who watches: each is the async one, with the thread of its client.
+//! The guards, who leads and who watches: each is the async one, whose calls are waited for.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use super::{
-    client_thread::ClientThread,
+    caller,
     mirror::{Mirrored, mirror},
 };
 use crate::{
@@ -44,7 +44,7 @@ macro_rules! lost_within {
             /// ```
             pub fn lost_within(&self, limit: Duration) -> Result<Option<Error>, Error> {
                 let lost = self.inner.lost();
-                self.thread.wait(async move { tokio::time::timeout(limit, lost).await.ok() })
+                caller::wait(async move { tokio::time::timeout(limit, lost).await.ok() })
             }
         }
     };
@@ -137,8 +137,7 @@ impl WriteGuard {
     /// # }
     /// ```
     pub fn downgrade(self) -> Result<ReadGuard, Error> {
-        let Self { inner, thread } = self;
-        Ok(thread.wait(inner.downgrade())??.mirrored(&thread))
+        Ok(caller::wait(self.inner.downgrade())??.mirrored())
     }
 }
 
@@ -215,9 +214,8 @@ impl Observer {
     ///
     /// [`is_inside_runtime`](Error::is_inside_runtime) only.
     pub fn next_within(&mut self, limit: Duration) -> Result<Option<Observed>, Error> {
-        let Self { inner, thread } = self;
-        let next = async { tokio::time::timeout(limit, inner.next()).await };
-        Ok(thread.wait(next)?.ok().flatten())
+        let next = async { tokio::time::timeout(limit, self.inner.next()).await };
+        Ok(caller::wait(next)?.ok().flatten())
     }
 }
 
@@ -225,7 +223,6 @@ impl Iterator for Observer {
     type Item = Result<Observed, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Self { inner, thread } = self;
-        thread.wait(inner.next()).transpose()
+        caller::wait(self.inner.next()).transpose()
     }
 }

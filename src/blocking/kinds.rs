@@ -1,10 +1,9 @@
-//! The locks: each is the async one, with the thread of its client.
+//! The locks: each is the async one, whose calls are waited for.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use super::{
-    AllGuard, Leadership, MutexGuard, Observer, PermitGuard, ReadGuard, WriteGuard,
-    client_thread::ClientThread,
+    AllGuard, Leadership, MutexGuard, Observer, PermitGuard, ReadGuard, WriteGuard, caller,
     mirror::{Mirrored, mirror},
 };
 use crate::{
@@ -77,7 +76,7 @@ macro_rules! exclusive {
                 work: impl FnOnce(Token) -> Result<T, E>,
             ) -> Result<T, E> {
                 let guard = self.lock()?;
-                // Outside of the client's runtime: the work may have one of its own.
+                // Outside of the clients' runtime: the work may have one of its own.
                 let done = work(guard.token());
                 after_work(done, guard.release())
             }
@@ -299,7 +298,7 @@ impl Election {
     /// [`Election::observe`](crate::Election::observe): an iterator that blocks until something has
     /// changed.
     pub fn observe(&self) -> Observer {
-        self.inner.observe().mirrored(&self.thread)
+        self.inner.observe().mirrored()
     }
 }
 
@@ -375,6 +374,6 @@ impl Admin {
     ///
     /// [`is_inside_runtime`](Error::is_inside_runtime) only.
     pub fn find(&self, names: &str, limit: usize) -> Result<FoundLocks, Error> {
-        self.thread.wait(self.inner.find(names, limit))
+        caller::wait(self.inner.find(names, limit))
     }
 }

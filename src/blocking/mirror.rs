@@ -1,21 +1,18 @@
-//! What every type of this module is: its async namesake, with the thread of the client.
+//! What every type of this module is: its async namesake, each call of which is waited for.
 
-use std::sync::Arc;
-
-use super::client_thread::ClientThread;
 use crate::{locks::LockView, proto::Leader};
 
 /// What an async call gives, as programs without async get it.
 pub(super) trait Mirrored {
     type Mirror;
-    fn mirrored(self, thread: &Arc<ClientThread>) -> Self::Mirror;
+    fn mirrored(self) -> Self::Mirror;
 }
 
 impl<T: Mirrored> Mirrored for Option<T> {
     type Mirror = Option<T::Mirror>;
 
-    fn mirrored(self, thread: &Arc<ClientThread>) -> Self::Mirror {
-        self.map(|given| given.mirrored(thread))
+    fn mirrored(self) -> Self::Mirror {
+        self.map(|given| given.mirrored())
     }
 }
 
@@ -24,7 +21,7 @@ macro_rules! same {
         impl Mirrored for $type {
             type Mirror = Self;
 
-            fn mirrored(self, _: &Arc<ClientThread>) -> Self {
+            fn mirrored(self) -> Self {
                 self
             }
         }
@@ -47,14 +44,13 @@ macro_rules! mirror {
         $(#[$about])*
         pub struct $name {
             inner: locks::$name,
-            thread: Arc<ClientThread>,
         }
 
         impl Mirrored for locks::$name {
             type Mirror = $name;
 
-            fn mirrored(self, thread: &Arc<ClientThread>) -> $name {
-                $name { inner: self, thread: Arc::clone(thread) }
+            fn mirrored(self) -> $name {
+                $name { inner: self }
             }
         }
 
@@ -63,7 +59,7 @@ macro_rules! mirror {
                 #[doc = concat!("[`", stringify!($name), "::", stringify!($set), "`](crate::",
                     stringify!($name), "::", stringify!($set), ").")]
                 pub fn $set(self, $value: $setting) -> Self {
-                    Self { inner: self.inner.$set($value), ..self }
+                    Self { inner: self.inner.$set($value) }
                 }
             )*
             $(
@@ -83,7 +79,7 @@ macro_rules! mirror {
                     "), and [`is_inside_runtime`](Error::is_inside_runtime): nothing was sent.")]
                 $(#[$more])*
                 pub fn $call(&self, $($arg: $type),*) -> Result<$given, Error> {
-                    Ok(self.thread.wait(self.inner.$call($($arg),*))??.mirrored(&self.thread))
+                    Ok(caller::wait(self.inner.$call($($arg),*))??.mirrored())
                 }
             )*
             $(
@@ -95,8 +91,7 @@ macro_rules! mirror {
                 #[doc = concat!("As [there](crate::", stringify!($name), "::", stringify!($last),
                     "), and [`is_inside_runtime`](Error::is_inside_runtime): ", $left, ".")]
                 pub fn $last(self, $($own: $owned),*) -> Result<(), Error> {
-                    let Self { inner, thread } = self;
-                    thread.wait(inner.$last($($own),*))?
+                    caller::wait(self.inner.$last($($own),*))?
                 }
             )*
         }

@@ -25,15 +25,15 @@
 //! # }
 //! ```
 //!
-//! # The thread of a client
+//! # Threads
 //!
-//! A client starts one thread, with a tokio runtime of its own. It renews what is held, whatever
-//! the threads of the program do meanwhile. Any number of threads can share a client: it is cheap
-//! to clone, and it is `Send` and `Sync`, as locks and guards are.
+//! Any number of threads can share a client: it is cheap to clone, and it is `Send` and `Sync`, as
+//! locks and guards are. What they hold is renewed by the [thread of the clients](crate#runtime),
+//! whatever the threads of the program do meanwhile.
 //!
-//! Locks and guards keep the client. When the last of them is dropped, the thread sends the
-//! releases that are still owed, and ends. Nothing waits for that, and the thread does not keep the
-//! program alive: end a program with [`MutexGuard::release`] or [`Quorate::close`].
+//! Locks and guards keep the client. When the last of them is dropped, the releases that are still
+//! owed are sent in the background. Nothing waits for that: end a program with
+//! [`MutexGuard::release`] or [`Quorate::close`].
 //!
 //! # Work and loss
 //!
@@ -62,7 +62,6 @@
 
 mod caller;
 mod client;
-mod client_thread;
 mod guards;
 mod kinds;
 mod mirror;

@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tokio::runtime::Handle;
+
 use super::{Cluster, Quorate, VoterSet, connect::connect};
 #[cfg(feature = "embedded")]
 use crate::embedded::{EmbeddedVoter, Machine};
@@ -27,6 +29,7 @@ pub struct Builder {
     pub(super) settings: Settings,
     pub(super) seed: Option<u64>,
     pub(super) clock: Option<Clock>,
+    pub(super) runtime: Option<Handle>,
 }
 
 impl Builder {
@@ -392,6 +395,34 @@ impl Builder {
     /// and connects whatever others believe. For tools that take no locks. Default: false.
     pub fn only_looks(mut self, only: bool) -> Self {
         self.settings.only_looks = only;
+        self
+    }
+
+    /// Has the client live on this runtime, which must have time and I/O and go on for as long as
+    /// the client does.
+    ///
+    /// By default clients of servers live on a [thread of their own](crate#runtime), which all of a
+    /// process share. To hand a request to that thread and its answer back costs some microseconds;
+    /// on the runtime of its callers a client saves them. But then **a blocked thread of this
+    /// runtime can lose locks**, whatever its other threads do, and when the runtime ends, all calls
+    /// fail with [`is_closed`](Error::is_closed).
+    ///
+    /// By default a client of voters inside the process lives on the runtime in which it connects.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn connect() -> Result<(), quorate::Error> {
+    /// let quorum = quorate::Quorate::builder()
+    ///     .voters(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+    ///     .runtime(tokio::runtime::Handle::current())
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn runtime(mut self, runtime: Handle) -> Self {
+        self.runtime = Some(runtime);
         self
     }
 

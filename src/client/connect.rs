@@ -1,11 +1,12 @@
 //! From addresses to a client that a majority answers.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, panic, sync::Arc, time::Duration};
 
 use futures::{
     future::join_all,
     stream::{FuturesUnordered, StreamExt},
 };
+use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{
     Builder,
@@ -14,6 +15,7 @@ use super::{
 };
 use crate::{
     acquire::{Coordinator, Panel, VoterEar, Wakeups},
+    client_thread,
     clock::{Clock, Moment},
     metric,
     proto::{Cause, Error, Kind, Rounded, Verdict},
@@ -26,28 +28,65 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How often voters that seem too far away are asked again, at least.
 const QUESTIONS: usize = 3;
 
+/// Servers are connected to on the thread of the clients, or on the runtime that was asked for;
+/// voters inside the process, whose time the caller's runtime may make, on that.
 pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error> {
-    let Builder { voters, replaced, security, settings, seed, clock } = builder;
+    let Builder { voters, replaced, security, settings, seed, clock, runtime } = builder;
     settings.check()?;
     let Roll { origins, quorum, clusters } = roll::roll(&voters, replaced.as_ref(), &security)?;
     source::check_replicas(&origins, settings.replica_acks)?;
     let clock = source::clock(&origins, clock.as_ref())?;
     let name = source::name(&origins, &settings)?;
     let settings = source::with_roster(&origins, settings);
-    let wakeups = Arc::<Wakeups>::default();
-    let labels: Vec<_> = origins.iter().map(Origin::label).collect();
-    metric::describe();
     let spread: Vec<bool> =
         origins.iter().map(|origin| matches!(origin, Origin::Cluster(_))).collect();
     let settings = Settings { in_cluster: spread.contains(&true), ..settings };
     let shares_a_cluster = clusters.iter().collect::<BTreeSet<_>>().len() < clusters.len();
+    let labels = origins.iter().map(Origin::label).collect();
     let cast = Cast { labels, clusters, spread, quorum };
+    let runtime = match (runtime, Handle::try_current()) {
+        (None, Ok(_)) if !matches!(clock, Clock::System) => None,
+        (None, _) => Some(client_thread::runtime()?),
+        (asked, _) => asked,
+    };
+    let connecting = async move {
+        let wakeups = Arc::<Wakeups>::default();
+        let panel = start(&origins, cast, &wakeups, &clock, &settings, shares_a_cluster);
+        let due = clock.now() + settings.connect_timeout;
+        reach(&panel, &clock, &settings, due).await?;
+        let coordinator = Coordinator::new(panel, clock, settings, wakeups, seed, name.as_ref());
+        let coordinator = Arc::new(coordinator);
+        coordinator.join_roster(due).await?;
+        Ok(coordinator)
+    };
+    let Some(runtime) = runtime else { return connecting.await };
+    // Where this is dropped, so is what connects there.
+    let mut there = JoinSet::new();
+    there.spawn_on(connecting, &runtime);
+    match there.join_next().await.expect("one was spawned") {
+        Ok(connected) => connected,
+        Err(ended) if ended.is_panic() => panic::resume_unwind(ended.into_panic()),
+        Err(_) => Err(Error::closed()),
+    }
+}
+
+/// Starts the tasks of all voters, on the current runtime.
+fn start(
+    origins: &[Origin],
+    cast: Cast,
+    wakeups: &Arc<Wakeups>,
+    clock: &Clock,
+    settings: &Settings,
+    shares_a_cluster: bool,
+) -> Panel {
+    metric::describe();
+    let quorum = cast.quorum;
     let standings = Standings::new(cast, clock.clone(), settings.suspicion());
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
-        let (wakeups, standings) = (Arc::clone(&wakeups), Arc::clone(&standings));
+        let (wakeups, standings) = (Arc::clone(wakeups), Arc::clone(&standings));
         let seen = Seen { voter, standings: Arc::clone(&standings) };
         let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups, standings });
-        origin.voter(ear, &clock, seen, &settings)
+        origin.voter(ear, clock, seen, settings)
     });
     let panel = Panel::new(voters.collect(), quorum, Arc::clone(&standings), shares_a_cluster);
     for (_, set) in quorum.each().filter(|(_, set)| set.len().is_multiple_of(2)) {
@@ -56,20 +95,26 @@ pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error>
             "an even number of voters survives no more failures than one voter fewer"
         );
     }
-    let due = clock.now() + settings.connect_timeout;
-    let identities = meet(&panel, &clock, &settings).await?;
-    standings.speak();
-    check_distance(&panel, &clock, &settings, due).await?;
+    panel
+}
+
+/// Completes when a majority answers soon enough.
+async fn reach(
+    panel: &Panel,
+    clock: &Clock,
+    settings: &Settings,
+    due: Moment,
+) -> Result<(), Error> {
+    let identities = meet(panel, clock, settings).await?;
+    panel.standings.speak();
+    check_distance(panel, clock, settings, due).await?;
     for (voter, identity) in panel.voters.iter().zip(&identities) {
         if let Err(why) = identity {
             let voter = voter.label();
             tracing::warn!(%voter, %why, "not reached yet; it is tried again and again");
         }
     }
-    let coordinator =
-        Arc::new(Coordinator::new(panel, clock, settings, wakeups, seed, name.as_ref()));
-    coordinator.join_roster(due).await?;
-    Ok(coordinator)
+    Ok(())
 }
 
 /// Fails where no majority answers in the time that voters have. Slow answers prove nothing on a

@@ -72,7 +72,7 @@ impl Quorate {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime, and in one without time and I/O.
+    /// In a tokio runtime without time.
     ///
     /// # Examples
     ///

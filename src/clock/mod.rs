@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use crate::client_thread::within_runtime;
 pub(crate) use crate::proto::Moment;
 #[cfg(feature = "embedded")]
 pub use machine::Machine;
@@ -79,8 +80,7 @@ impl Clock {
         }
     }
 
-    /// Starts a task of a client, on the runtime in which it was connected; stopped with the
-    /// machine.
+    /// Starts a task of a client, on the runtime on which it lives; stopped with the machine.
     pub(crate) fn spawn(&self, runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
         match self {
             #[cfg(feature = "embedded")]
@@ -108,7 +108,8 @@ impl Clock {
                     continue;
                 }
             };
-            tokio::time::sleep(length).await;
+            let timer = within_runtime(|| tokio::time::sleep(length));
+            timer.await;
         }
     }
 

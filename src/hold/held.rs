@@ -578,7 +578,7 @@ impl HoldLoss {
             Self::Revoked => "it was ended by force",
             Self::Superseded => "another hold has a majority",
             Self::Vanished => "a majority of voters no longer had its vote",
-            Self::Abandoned => "the runtime in which its client was connected has ended",
+            Self::Abandoned => "the runtime on which its client lived has ended",
             Self::Forsaken => "another lock of the same guard was lost",
             Self::OutOfStep => "clients disagree about the voters",
         };
@@ -618,7 +618,7 @@ mod tests {
             (HoldLoss::Revoked, "it was ended by force"),
             (HoldLoss::Superseded, "another hold has a majority"),
             (HoldLoss::Vanished, "a majority of voters no longer had its vote"),
-            (HoldLoss::Abandoned, "the runtime in which its client was connected has ended"),
+            (HoldLoss::Abandoned, "the runtime on which its client lived has ended"),
             (HoldLoss::Forsaken, "another lock of the same guard was lost"),
             (HoldLoss::OutOfStep, "clients disagree about the voters"),
         ] {

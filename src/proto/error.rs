@@ -153,7 +153,8 @@ pub enum Kind {
 }
 
 /// Why nobody asks the voters.
-pub(crate) const CLOSED: &str = "the client is closed, or its runtime has ended";
+pub(crate) const CLOSED: &str =
+    "the client is closed, its runtime has ended, or it was connected before a fork";
 
 impl Error {
     pub(crate) fn invalid(what: impl Into<String>) -> Self {

@@ -3,7 +3,10 @@
 use std::{mem, thread, time::Duration};
 
 use quorate::embedded::Machine;
-use tokio::{runtime::Runtime, task::spawn_blocking};
+use tokio::{
+    runtime::{Handle, Runtime},
+    task::spawn_blocking,
+};
 
 use crate::{fixture::Fixture, kind::Client};
 
@@ -35,6 +38,7 @@ impl<G: Send + 'static> Doomed<G> {
             let taken = thread::spawn(move || {
                 let runtime = Runtime::new().expect("a runtime");
                 let guard = runtime.block_on(async {
+                    let builder = builder.runtime(Handle::current());
                     let client = builder.connect().await.expect("a majority answers");
                     take(Client::new(client, kind)).await
                 });

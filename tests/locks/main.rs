@@ -15,3 +15,4 @@ mod redisson;
 mod rw;
 mod semaphore;
 mod several;
+mod tasks;

@@ -6,8 +6,9 @@ use super::{code, in_word};
 use crate::tree::files;
 
 /// From low to high.
-const FLOORS: [&[&str]; 12] = [
+const FLOORS: [&[&str]; 13] = [
     &["proto", "mutant", "metric"],
+    &["client_thread"],
     &["clock", "signal", "fence", "series"],
     &["settings", "keys"],
     &["scripts"],

@@ -4,6 +4,4 @@
 mod basics;
 mod calls;
 mod runtime;
-#[cfg(target_os = "linux")]
-mod thread;
 mod work;

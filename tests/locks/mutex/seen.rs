@@ -152,7 +152,7 @@ async fn holds_are_lost_and_waiters_are_called() {
     assert!(quorum.admin().clear(LockKind::Mutex, "f").await.unwrap());
     assert!(both.lost().await.is_lost());
 
-    // All of a client's tasks end, as when the runtime ends in which it was connected.
+    // All of a client's tasks end, as when the runtime ends on which it lives.
     let machine = Machine::new("gone");
     let gone = on.builder().machine(&machine).connect().await.unwrap();
     let guard = gone.mutex("e").lock().await.unwrap();

@@ -1,16 +1,32 @@
-//! Runtimes that end before the client does, or before its guards.
+//! Where a client lives: on the thread of the clients, whatever becomes of the runtimes of its
+//! callers, or on a runtime that it was given, and ends with.
 
-use std::{thread, time::Duration};
+use std::{
+    env,
+    future::pending,
+    process::{self, Command},
+    sync::{Arc, Barrier},
+    thread,
+    time::Duration,
+};
 
-use quorate::{LockKind, MutexGuard};
-use quorate_support::eventually_async;
+use fork::{Fork, fork, waitpid};
+use futures::executor;
+use quorate::{Builder, LockKind, MutexGuard, Quorate};
+use quorate_support::{RedisServer, eventually, eventually_async};
 use quorate_tests::{
-    scene::{MS, are_empty, builder, connect, leased, servers},
+    scene::{MS, are_empty, builder, connect, connections, leased, servers},
     standing::until_waiting,
 };
-use tokio::{runtime::Runtime, time::timeout};
+use tokio::{
+    runtime::{self, Handle, Runtime},
+    sync::oneshot,
+    time::timeout,
+};
 
-const LEASE: Duration = Duration::from_secs(8);
+const LEASE: Duration = Duration::from_secs(4);
+/// For so long threads are blocked.
+const BLOCKED: Duration = Duration::from_secs(7);
 
 /// What a runtime that ends with its thread has made.
 fn elsewhere<T: Send>(make: impl AsyncFnOnce() -> T + Send) -> T {
@@ -19,6 +35,106 @@ fn elsewhere<T: Send>(make: impl AsyncFnOnce() -> T + Send) -> T {
         made.join()
     });
     made.expect("it is made")
+}
+
+/// Runs a test of this file once more, alone in a process. True in that process.
+fn is_alone(test: &str, with: &[(&str, &str)]) -> bool {
+    const CHILD: &str = "QUORATE_RUNTIME_CHILD";
+    if env::var_os(CHILD).is_some() {
+        return true;
+    }
+    let child = Command::new(env::current_exe().expect("this binary"))
+        .args(["--exact", &format!("faults::runtime::{test}"), "--nocapture", "--test-threads=1"])
+        .env(CHILD, "yes")
+        .envs(with.iter().copied())
+        .status();
+    assert!(child.expect("this binary runs").success());
+    false
+}
+
+/// The threads of this process that are the clients'.
+#[cfg(target_os = "linux")]
+fn client_threads() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").expect("Linux has it").flatten();
+    let name = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("comm"));
+    threads.filter_map(|thread| name(thread).ok()).filter(|name| name.trim() == "quorate").count()
+}
+
+/// Takes a lock on this runtime, has it blocked by threads of it that do nothing else, so many at
+/// once, and returns the guard after that.
+fn hold_while_blocked(on: &Runtime, threads: usize, settings: Builder) -> MutexGuard {
+    let guard = on.block_on(async {
+        let client = connect(settings).await;
+        client.mutex("a").lock().await.expect("all are up")
+    });
+    // All block at the same time, or else they were fewer.
+    let together = Arc::new(Barrier::new(threads));
+    let block = |_| {
+        let together = Arc::clone(&together);
+        on.spawn(async move {
+            together.wait();
+            thread::sleep(BLOCKED);
+        })
+    };
+    let blocked: Vec<_> = (0..threads).map(block).collect();
+    on.block_on(async {
+        for blocked in blocked {
+            blocked.await.expect("it does not panic");
+        }
+    });
+    guard
+}
+
+fn eight_threads() -> Runtime {
+    runtime::Builder::new_multi_thread().worker_threads(8).enable_all().build().expect("a runtime")
+}
+
+fn one_thread() -> Runtime {
+    runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// Somebody else asks for the lock all the time; whether it is still held in the end.
+fn is_kept(on: fn() -> Runtime, threads: usize, is_its_own: bool) -> bool {
+    let (servers, on) = (servers(3), on());
+    let settings = leased(builder(&servers), LEASE);
+    let settings = if is_its_own { settings.runtime(on.handle().clone()) } else { settings };
+    let theirs = leased(builder(&servers), LEASE);
+    let (began, begin) = oneshot::channel();
+    let other = thread::spawn(move || {
+        one_thread().block_on(async {
+            let client = connect(theirs).await;
+            began.send(()).expect("it is waited for");
+            let mutex = client.mutex("a");
+            let is_locked = async || mutex.is_locked().await.expect("all are up");
+            eventually_async("the lock is held", is_locked).await;
+            mutex.lock_within(BLOCKED).await.expect("all are up").is_some()
+        })
+    });
+    on.block_on(begin).expect("it connects");
+    let guard = hold_while_blocked(&on, threads, settings);
+    let is_held = guard.is_held();
+    let was_got = other.join().expect("it does not panic");
+    assert_ne!(is_held, was_got, "either this client has it, or the other got it");
+    is_held
+}
+
+#[test]
+fn a_lock_is_kept_while_threads_of_its_callers_are_blocked() {
+    let cases: [(&str, fn() -> Runtime, usize); 3] = [
+        ("one of eight", eight_threads, 1),
+        ("all eight", eight_threads, 8),
+        ("the only one", one_thread, 1),
+    ];
+    thread::scope(|scope| {
+        let kept = cases
+            .map(|(name, on, threads)| (name, scope.spawn(move || is_kept(on, threads, false))));
+        // What the others are spared.
+        let lost = scope.spawn(|| is_kept(one_thread, 1, true));
+        for (name, kept) in kept {
+            assert!(kept.join().expect("it does not panic"), "{name}");
+        }
+        assert!(!lost.join().expect("it does not panic"), "a client on the blocked runtime");
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,12 +149,73 @@ async fn a_lock_that_was_taken_in_a_runtime_that_has_ended_is_renewed() {
     eventually_async("no key is left", async || are_empty(&servers)).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_was_made_in_a_runtime_that_has_ended_goes_on() {
+    let servers = servers(3);
+    let settings = leased(builder(&servers), LEASE);
+    let (client, guard) = elsewhere(async || {
+        let client = connect(settings).await;
+        let guard = client.mutex("a").lock().await.expect("all are up");
+        (client, guard)
+    });
+    tokio::time::sleep(2 * LEASE).await;
+    assert!(guard.is_held());
+    client.mutex("b").lock().await.expect("all are up").release().await.expect("all are up");
+    // On no runtime at all, and on none of tokio's.
+    let again = thread::spawn(move || {
+        executor::block_on(async {
+            guard.release().await.expect("all are up");
+            client.mutex("a").lock_within(LEASE).await.expect("all are up").expect("it is free")
+        })
+    });
+    let guard = again.join().expect("it does not panic");
+    assert!(guard.is_held());
+    drop(guard);
+    eventually_async("no key is left", async || are_empty(&servers)).await;
+}
+
+// The lease is 30 s.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_runtime_drops_as_it_ends_is_released_and_undone() {
+    let servers = servers(3);
+    let other = connect(builder(&servers)).await;
+    let mutex = connect(builder(&servers)).await.mutex("a");
+    let held = other.mutex("b").lock().await.expect("all are up");
+    elsewhere(async || {
+        let guard = mutex.lock().await.expect("all are up");
+        let waits = tokio::spawn(connect(builder(&servers)).await.mutex("b").lock());
+        until_waiting(&other, LockKind::Mutex, "b", 1).await;
+        let (holds, held) = oneshot::channel();
+        tokio::spawn(async move {
+            let _guard = guard;
+            holds.send(()).expect("it is waited for");
+            pending::<()>().await;
+        });
+        held.await.expect("it has the guard");
+        drop(waits);
+    });
+    held.release().await.expect("all are up");
+    eventually_async("no key is left", async || are_empty(&servers)).await;
+}
+
+#[tokio::test]
+async fn connecting_that_is_dropped_leaves_no_connection() {
+    let mut servers = servers(3);
+    servers[1].kill();
+    servers[2].kill();
+    let settings = builder(&servers).connect_timeout(MS(60_000));
+    let connecting = tokio::spawn(connect(settings));
+    eventually_async("it connects", async || connections(&servers[0]) > 0).await;
+    connecting.abort();
+    eventually_async("nobody is connected", async || connections(&servers[0]) == 0).await;
+}
+
 // Long before the lease ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_the_clients_runtime_is_told_at_once() {
     let servers = servers(3);
     let (client, guard, fixed): (_, MutexGuard, MutexGuard) = elsewhere(async || {
-        let client = connect(builder(&servers)).await;
+        let client = connect(builder(&servers).runtime(Handle::current())).await;
         let guard = client.mutex("a").lock().await.expect("all are up");
         let fixed = client.mutex("b").lease_fixed(MS(30_000)).lock().await.expect("all are up");
         (client, guard, fixed)
@@ -60,8 +237,8 @@ async fn whoever_waits_is_told_when_the_clients_runtime_ends() {
     let servers = servers(3);
     let holder = connect(builder(&servers)).await;
     let held = holder.fair_mutex("a").lock().await.expect("all are up");
-    let (theirs, settings) = (Runtime::new().expect("a runtime"), builder(&servers));
-    let client = theirs.spawn(connect(settings)).await.expect("no panic");
+    let theirs = Runtime::new().expect("a runtime");
+    let client = connect(builder(&servers).runtime(theirs.handle().clone())).await;
     let mut observer = client.election("e").observe();
     assert!(observer.next().await.is_some(), "nobody leads");
     let waits = tokio::spawn(client.fair_mutex("a").lock());
@@ -71,4 +248,69 @@ async fn whoever_waits_is_told_when_the_clients_runtime_ends() {
     assert!(waited.expect_err("there is nobody to ask").is_closed());
     assert!(timeout(MS(5_000), observer.next()).await.expect("it is told at once").is_none());
     held.release().await.expect("all are up");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn all_clients_of_a_process_share_one_thread() {
+    if !is_alone("all_clients_of_a_process_share_one_thread", &[]) {
+        return;
+    }
+    let server = RedisServer::start();
+    assert_eq!(client_threads(), 0, "it begins with the first client");
+    let settings = || Quorate::builder().voter(server.url());
+    let blocking: Vec<_> =
+        (0..20).map(|_| settings().connect_blocking().expect("it answers")).collect();
+    let clients = elsewhere(async || {
+        let mut clients = Vec::new();
+        for _ in 0..80 {
+            clients.push(connect(settings()).await);
+        }
+        clients
+    });
+    assert_eq!(client_threads(), 1);
+    drop((blocking, clients));
+    eventually("nobody is connected", || connections(&server) == 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_forked_process_connects_anew_and_can_use_nothing_of_its_parent() {
+    if !is_alone("a_forked_process_connects_anew_and_can_use_nothing_of_its_parent", &[]) {
+        return;
+    }
+    let server = RedisServer::start();
+    let connect = || Quorate::builder().voter(server.url()).connect_blocking().expect("it answers");
+    let client = connect();
+    let guard = client.mutex("a").lock().expect("it is up");
+    let theirs = match fork().expect("the system has room") {
+        Fork::Child => {
+            let is_closed = client.mutex("b").lock().expect_err("it is the parent's").is_closed();
+            // What it drops is not released, and what it connects itself works.
+            drop(guard);
+            let own = connect();
+            let is_locked = own.mutex("a").is_locked().expect("it is up");
+            let can_lock = own.mutex("b").lock().is_ok();
+            let done = [is_closed, is_locked, can_lock, client_threads() == 1];
+            println!("the child: {done:?}");
+            process::exit((done != [true; 4]).into());
+        }
+        Fork::Parent(child) => child,
+    };
+    assert_eq!(waitpid(theirs).expect("it ends"), 0, "as the child says");
+    assert!(guard.is_held());
+    guard.release().expect("the parent goes on");
+}
+
+// No system has so much room for a thread.
+#[test]
+fn where_the_system_gives_no_thread_connecting_says_so() {
+    let stack = [("RUST_MIN_STACK", "70368744177664")];
+    if !is_alone("where_the_system_gives_no_thread_connecting_says_so", &stack) {
+        return;
+    }
+    let connecting = Quorate::builder().voter("redis://127.0.0.1:1").connect();
+    let error = executor::block_on(connecting).expect_err("there is no thread");
+    assert!(error.is_invalid(), "{error}");
+    assert!(error.to_string().contains("the thread of the clients cannot be started"), "{error}");
 }

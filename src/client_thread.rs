@@ -1,0 +1,63 @@
+//! The thread of the clients. Their connections live on it, and it renews what they hold, whatever
+//! the threads of the program do meanwhile.
+
+use std::{
+    io, mem,
+    panic::{self, AssertUnwindSafe},
+    process,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::runtime::{self, Handle, Runtime};
+
+use crate::proto::Error;
+
+/// So many names are looked up at once.
+const LOOKUPS: usize = 4;
+
+/// With the process that started it: a forked one has only the thread that forked.
+static STARTED: Mutex<Option<(u32, Runtime)>> = Mutex::new(None);
+
+/// The runtime of the thread, which begins when it is asked for first and goes on until the process
+/// ends.
+pub(crate) fn runtime() -> Result<Handle, Error> {
+    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = process::id();
+    if let Some((_, runtime)) = started.as_ref().filter(|(of, _)| *of == process) {
+        return Ok(runtime.handle().clone());
+    }
+    let runtime = start().map_err(|why| {
+        Error::invalid(format!("the thread of the clients cannot be started: {why}"))
+    })?;
+    let handle = runtime.handle().clone();
+    // To drop that of the parent would be to wait for a thread that is not here.
+    mem::forget(started.replace((process, runtime)));
+    Ok(handle)
+}
+
+/// One worker, and not a runtime of the current thread: that would be woken by a call to the system
+/// for each voter that is asked, though it is awake.
+fn start() -> io::Result<Runtime> {
+    let mut builder = runtime::Builder::new_multi_thread();
+    // Those that come after the first look up the names of servers, and end soon.
+    let is_first = AtomicBool::new(true);
+    let name = move || match is_first.swap(false, Ordering::Relaxed) {
+        true => "quorate".into(),
+        false => "quorate-lookup".into(),
+    };
+    builder.worker_threads(1).max_blocking_threads(LOOKUPS).thread_name_fn(name).enable_all();
+    // Tokio panics where the system gives it no thread.
+    panic::catch_unwind(AssertUnwindSafe(|| builder.build()))
+        .unwrap_or_else(|_| Err(io::Error::other("the system gives no further one")))
+}
+
+/// Makes what needs a runtime to be made: in the caller's, or else in that of the thread, for
+/// callers that are not of tokio.
+pub(crate) fn within_runtime<T>(make: impl FnOnce() -> T) -> T {
+    let runtime = Handle::try_current().is_err().then(runtime).and_then(Result::ok);
+    let _inside = runtime.as_ref().map(Handle::enter);
+    make()
+}
