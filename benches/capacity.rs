@@ -12,7 +12,7 @@
 //! has shown. A value above its limit means that a script does more than it did, or keeps more, and
 //! that servers need another sizing.
 
-use std::{process::ExitCode, time::Duration};
+use std::{fs, process::ExitCode, time::Duration};
 
 use fred::{
     clients::Client,
@@ -137,6 +137,15 @@ fn measure(length: Length) -> Report {
     }
     report.table(["one of them", "memory on each server, in bytes", "limit"]);
     // Of a server of its own: its tables double when they are full, so what is left would count.
+    let full = runtime.block_on(full(&common::servers(3), size));
+    report.table([
+        "64 tasks over three servers",
+        "microseconds a lock",
+        "locks a second when full",
+    ]);
+    for (what, micros) in [("the thread of the clients", full[0]), ("each server", full[1])] {
+        report.row([what.to_owned(), format!("{micros:.1}"), format!("{:.0}", 1e6 / micros)]);
+    }
     let [mutex, token, reader, waiter] = runtime.block_on(memory(&common::servers(1), size));
     for (measured, bar, bytes, limit) in [
         ("mutex that is held, its token included", "memory_mutex", mutex, 420.0),
@@ -198,6 +207,40 @@ async fn processor(server: &[RedisServer], work: &Work, size: Size) -> f64 {
         client.quit().await.expect("the connection ends");
     }
     ours.as_secs_f64() / floor.as_secs_f64()
+}
+
+/// The processor time of a lock and its release, in microseconds: on the thread of the clients, and
+/// on a server. Whichever is more is full first.
+async fn full(servers: &[RedisServer], size: Size) -> [f64; 2] {
+    let client = common::clients(servers, 1, |builder| builder).await.remove(0);
+    let (tasks, each) = (64, size.blocks * size.block * 5);
+    let (threads, server) = (thread_time(), common::used(&servers[0]));
+    let locking = (0..tasks).map(|task| {
+        let mutex = client.mutex(format!("capacity:{task}"));
+        async move {
+            for _ in 0..each {
+                let guard = mutex.lock().await.expect("nobody else has it");
+                guard.release().await.expect("it confirms");
+            }
+        }
+    });
+    join_all(locking.map(tokio::spawn)).await;
+    let (threads, server) = (thread_time() - threads, common::used(&servers[0]) - server);
+    client.close().await;
+    [threads, server].map(|time| time.as_secs_f64() * 1e6 / (tasks * each) as f64)
+}
+
+/// How long the thread of the clients has run, as Linux counts it.
+fn thread_time() -> Duration {
+    let threads = fs::read_dir("/proc/self/task").expect("Linux has it").flatten();
+    let read = |thread: &fs::DirEntry, what| fs::read_to_string(thread.path().join(what));
+    let of_clients =
+        |thread: &fs::DirEntry| read(thread, "comm").is_ok_and(|name| name.trim() == "quorate");
+    let times = threads.filter(of_clients).filter_map(|thread| {
+        let told = read(&thread, "schedstat").ok()?;
+        told.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+    });
+    times.sum()
 }
 
 async fn connect(server: &RedisServer) -> Client {

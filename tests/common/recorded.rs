@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use metrics::LocalRecorderGuard;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
-/// Whatever is recorded on this thread, for as long as the guard lives.
+/// Whatever is recorded on this thread, for as long as the guard lives: a client of servers is to
+/// live on it.
 pub fn record() -> (Snapshotter, LocalRecorderGuard<'static>) {
     let recorder = Box::leak(Box::new(DebuggingRecorder::new()));
     (recorder.snapshotter(), metrics::set_default_local_recorder(recorder))
