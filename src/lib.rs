@@ -48,6 +48,7 @@
 //! | to enter again what I hold | [`Mutex::owner`], or [`MutexGuard::reenter`] |
 //! | to keep the lock for a while after the work | [`MutexGuard::keep_for`] |
 //! | a lock that ends by itself | [`Mutex::lease_fixed`] |
+//! | that a program that is stuck does not keep its lock | [`Mutex::hold_at_most`] |
 //! | to know whether the release worked | [`MutexGuard::release`] |
 //! | to see who holds the lock and who waits | [`Mutex::inspect`], or [`Admin::look`] for any |
 //! | to see how the servers are | [`Quorate::status`] |

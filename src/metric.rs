@@ -43,6 +43,8 @@ pub const QUEUE_SECONDS: &str = "quorate_queue_seconds";
 pub const RENEWALS: &str = "quorate_renewals_total";
 /// Time from the start of an acquisition to the end of its hold.
 pub const HOLD_SECONDS: &str = "quorate_hold_seconds";
+/// Age of the oldest hold.
+pub const OLDEST_HOLD_SECONDS: &str = "quorate_oldest_hold_seconds";
 /// Holds that ended without being released.
 pub const LOST: &str = "quorate_lost_total";
 /// Locks held now.
@@ -177,6 +179,7 @@ pub(super) const LOSS: Label = label(
     &[
         "expired",
         "fixed",
+        "too_long",
         "superseded",
         "forced",
         "vanished",
@@ -265,6 +268,11 @@ pub const ALL: &[Metric] = &[
         HOLDS,
         &[KIND, LOCK],
         "time from the start of an acquisition to its hold's end",
+    ),
+    gauge(
+        OLDEST_HOLD_SECONDS,
+        &[KIND, LOCK],
+        "age of the oldest hold of the process that is held, told every 5 s",
     ),
     counter(LOST, &[KIND, LOCK, LOSS], "holds that ended without being released"),
     gauge(HELD, &[KIND, LOCK], "locks held now"),

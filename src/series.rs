@@ -3,7 +3,14 @@
 //!
 //! They are keys and no handles: a recorder that is installed later is written to from then on.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use metrics::{Key, Level, Metadata};
 
@@ -83,6 +90,7 @@ impl Labelled {
 /// Those of the locks of one kind, or of one of them that is named.
 #[derive(Debug)]
 pub(crate) struct LockSeries {
+    labels: LockLabels,
     pub(crate) acquire_seconds: Family,
     pub(crate) wait_seconds: Series,
     pub(crate) grant_attempts: Series,
@@ -98,6 +106,24 @@ pub(crate) struct LockSeries {
     pub(crate) token_repairs: Family,
 }
 
+/// What the series of locks are labelled with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LockLabels {
+    kind: &'static str,
+    lock: Option<Arc<str>>,
+}
+
+impl LockLabels {
+    fn labelled(&self) -> Labelled {
+        let kind = metrics::Label::from_static_parts(metric::KIND.name, self.kind);
+        Labelled([kind].into_iter().chain(of_lock(self.lock.as_ref())).collect())
+    }
+
+    fn oldest_hold(&self) -> Series {
+        self.labelled().series(metric::OLDEST_HOLD_SECONDS)
+    }
+}
+
 /// A label of the locks that are named, and nothing for the others.
 fn of_lock(lock: Option<&Arc<str>>) -> Option<metrics::Label> {
     lock.map(|lock| metrics::Label::new(metric::LOCK.name, Arc::clone(lock)))
@@ -105,10 +131,10 @@ fn of_lock(lock: Option<&Arc<str>>) -> Option<metrics::Label> {
 
 impl LockSeries {
     fn new(kind: &'static str, lock: Option<&Arc<str>>) -> Self {
-        let kind = metrics::Label::from_static_parts(metric::KIND.name, kind);
-        let lock = of_lock(lock);
-        let of = Labelled([kind].into_iter().chain(lock).collect());
+        let labels = LockLabels { kind, lock: lock.cloned() };
+        let of = labels.labelled();
         Self {
+            labels,
             acquire_seconds: of.family(metric::ACQUIRE_SECONDS, metric::ACQUIRED),
             wait_seconds: of.series(metric::WAIT_SECONDS),
             grant_attempts: of.series(metric::GRANT_ATTEMPTS),
@@ -125,11 +151,65 @@ impl LockSeries {
         }
     }
 
-    /// Its counters begin.
+    /// Its counters begin, and a gauge that only says something now and then.
     fn begin(&self) {
         let Self { attempts, renewals, lost, wakeups, token_repairs, .. } = self;
         for family in [attempts, renewals, lost, wakeups, token_repairs] {
             family.begin();
+        }
+        // Another client of the process may have told it more.
+        self.labels.oldest_hold().change(0.0);
+    }
+}
+
+/// The ages of the oldest holds of each client of the process, by its number.
+static AGES: Mutex<BTreeMap<LockLabels, BTreeMap<u64, Duration>>> = Mutex::new(BTreeMap::new());
+
+/// Tells how old a client's oldest holds are. Clients of one process share a gauge: it shows the
+/// oldest of all of them. From when this is dropped on, the client has none.
+#[derive(Debug)]
+pub(crate) struct OldestHolds {
+    client: u64,
+}
+
+impl OldestHolds {
+    pub(crate) fn new() -> Self {
+        static CLIENTS: AtomicU64 = AtomicU64::new(0);
+        Self { client: CLIENTS.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// The age of each hold that the client has.
+    pub(crate) fn tell<'a>(&self, holds: impl Iterator<Item = (&'a LockSeries, Duration)>) {
+        let mut oldest = BTreeMap::<&LockLabels, Duration>::new();
+        for (series, age) in holds {
+            let of_kind = oldest.entry(&series.labels).or_default();
+            *of_kind = age.max(*of_kind);
+        }
+        let mut all = AGES.lock().unwrap_or_else(PoisonError::into_inner);
+        for labels in oldest.keys() {
+            if !all.contains_key(labels) {
+                all.insert((*labels).clone(), BTreeMap::new());
+            }
+        }
+        for (labels, clients) in &mut *all {
+            let age = oldest.get(labels);
+            let before = match age {
+                Some(age) => clients.insert(self.client, *age),
+                None => clients.remove(&self.client),
+            };
+            if age.or(before.as_ref()).is_some() {
+                let oldest = clients.values().max().copied().unwrap_or_default();
+                labels.oldest_hold().set(oldest.as_secs_f64());
+            }
+        }
+    }
+}
+
+impl Drop for OldestHolds {
+    fn drop(&mut self) {
+        // A recorder that panics may be what ends it.
+        if !std::thread::panicking() {
+            self.tell(std::iter::empty());
         }
     }
 }

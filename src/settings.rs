@@ -13,6 +13,8 @@ use crate::{
 #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Settings {
     pub(crate) lease: Duration,
+    /// For how long a lock may be held, however often it is renewed.
+    pub(crate) hold_at_most: Option<Duration>,
     pub(crate) voter_deadline: Duration,
     /// The user has named it, so no voter has longer.
     pub(crate) deadline_is_fixed: bool,
@@ -65,6 +67,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             lease: Self::USUAL_LEASE,
+            hold_at_most: None,
             voter_deadline: Duration::from_millis(200),
             deadline_is_fixed: false,
             drift: Drift::DEFAULT,
@@ -141,9 +144,16 @@ impl Settings {
                 "the replica timeout of {short:?} is less than a millisecond"
             )));
         }
+        Self::check_hold_at_most(self.hold_at_most)?;
         self.keys.check()?;
         self.client_name()?;
         self.rules(self.lease).map(drop)
+    }
+
+    pub(crate) fn check_hold_at_most(time: Option<Duration>) -> Result<(), Error> {
+        time.filter(|time| time.as_millis() == 0).map_or(Ok(()), |short| {
+            Err(Error::invalid(format!("hold_at_most of {short:?} is less than a millisecond")))
+        })
     }
 
     /// The number of the roster that the client has.
@@ -262,7 +272,7 @@ mod tests {
 
     #[test]
     fn what_cannot_work_is_refused_with_the_values_that_clash() {
-        let refused: [Row; 14] = [
+        let refused: [Row; 15] = [
             (|it| it.lease = MS(0), "the lease is zero"),
             (|it| it.lease = MS(1) / 2, "the lease of 500µs is less than a millisecond"),
             (
@@ -298,6 +308,10 @@ mod tests {
                 |it| it.replica_acks = acks(1, MS(1) / 2),
                 "the replica timeout of 500µs is less than a millisecond",
             ),
+            (
+                |it| it.hold_at_most = Some(MS(1) / 2),
+                "hold_at_most of 500µs is less than a millisecond",
+            ),
             (|it| it.voter_deadline = MS(0), "the voter deadline is zero"),
             (|it| it.poll_interval = MS(0), "the poll interval is zero"),
             (|it| it.quorum_timeout = MS(0), "the quorum timeout is zero"),
@@ -309,8 +323,9 @@ mod tests {
             let error = settings.check().unwrap_err();
             assert!(error.is_invalid() && error.to_string() == told, "{error}");
         }
-        let fine: [fn(&mut Settings); 4] = [
+        let fine: [fn(&mut Settings); 5] = [
             |_| {},
+            |it| it.hold_at_most = Some(MS(1)),
             |it| it.fence_memory = Settings::LONGEST_MEMORY,
             |it| it.replica_acks = acks(1, MS(100)),
             |it| it.replica_acks = acks(0, MS(101)),

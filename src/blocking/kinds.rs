@@ -22,6 +22,7 @@ macro_rules! exclusive {
             with owner(owner: &Owner);
             with lease(lease: Duration);
             with lease_fixed(lease: Duration);
+            with hold_at_most(time: Duration);
             ///
             /// # Examples
             ///
@@ -116,6 +117,7 @@ mirror! {
     with owner(owner: &Owner);
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
+    with hold_at_most(time: Duration);
     with preference(preference: Preference);
     get reading -> Lockable;
     get writing -> Lockable;
@@ -212,6 +214,7 @@ mirror! {
     with owner(owner: &Owner);
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
+    with hold_at_most(time: Duration);
     ///
     /// # Examples
     ///
@@ -273,6 +276,7 @@ mirror! {
     #[must_use = "it does nothing until somebody campaigns or asks"]
     Election
     with lease(lease: Duration);
+    with hold_at_most(time: Duration);
     ///
     /// # Examples
     ///

@@ -129,6 +129,14 @@ impl Builder {
         self
     }
 
+    /// For how long a lock may be held, however often its lease is renewed: see
+    /// [`Mutex::hold_at_most`](crate::Mutex::hold_at_most). For locks that name no other time.
+    /// Default: no limit. At least a millisecond.
+    pub fn hold_at_most(mut self, time: Duration) -> Self {
+        self.settings.hold_at_most = Some(time);
+        self
+    }
+
     /// How long one voter has to answer one request before it counts as silent. By default it has
     /// 200 ms, or longer if its round trips take longer. A deadline that you set is not made
     /// longer. If it is more than a tenth of the lease, that tenth counts instead.

@@ -27,8 +27,9 @@ const KEY_FILE: &str = "QUORATE_TLS_KEY_FILE";
 type Set = fn(Builder, &str) -> Result<Builder, &'static str>;
 
 /// Each variable that sets one thing by itself.
-const SETTINGS: [(&str, Set); 18] = [
+const SETTINGS: [(&str, Set); 19] = [
     ("QUORATE_LEASE", |builder, text| Ok(builder.lease(time(text)?))),
+    ("QUORATE_HOLD_AT_MOST", |builder, text| Ok(builder.hold_at_most(time(text)?))),
     ("QUORATE_LONGEST_LEASE", |builder, text| Ok(builder.longest_lease(time(text)?))),
     ("QUORATE_VOTER_DEADLINE", |builder, text| Ok(builder.voter_deadline(time(text)?))),
     ("QUORATE_WAITER_DEADLINE", |builder, text| Ok(builder.waiter_deadline(time(text)?))),
@@ -91,6 +92,7 @@ impl Builder {
     /// | `QUORATE_TLS_CA_FILE` | `Tls::ca_file` (feature `tls`) |
     /// | `QUORATE_TLS_CERTIFICATE_FILE`, `QUORATE_TLS_KEY_FILE` | `Tls::client_files` |
     /// | `QUORATE_LEASE` | [`lease`](Self::lease) |
+    /// | `QUORATE_HOLD_AT_MOST` | [`hold_at_most`](Self::hold_at_most) |
     /// | `QUORATE_LONGEST_LEASE` | [`longest_lease`](Self::longest_lease) |
     /// | `QUORATE_VOTER_DEADLINE` | [`voter_deadline`](Self::voter_deadline) |
     /// | `QUORATE_WAITER_DEADLINE` | [`waiter_deadline`](Self::waiter_deadline) |

@@ -26,6 +26,7 @@ fn every_setting_is_read() {
     const MS: fn(u64) -> Duration = Duration::from_millis;
     let settings: [Row; SETTINGS.len()] = [
         ("QUORATE_LEASE", "20s", |builder| builder.lease(SECS(20))),
+        ("QUORATE_HOLD_AT_MOST", "5m", |builder| builder.hold_at_most(SECS(300))),
         ("QUORATE_LONGEST_LEASE", "1h", |builder| builder.longest_lease(SECS(3_600))),
         ("QUORATE_VOTER_DEADLINE", " 500ms ", |builder| builder.voter_deadline(MS(500))),
         ("QUORATE_WAITER_DEADLINE", "6s", |builder| builder.waiter_deadline(SECS(6))),

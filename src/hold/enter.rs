@@ -1,6 +1,6 @@
 //! Entering a lock: again where the owner holds it already, else by the line and a majority.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::OptionFuture;
 use tracing::{Span, field::Empty};
@@ -9,7 +9,7 @@ use super::{Entry, Holds, entry::REENTRY, held::Hold};
 use crate::{
     acquire::{Coordinator, LockRecord, Won},
     clock::{Clock, Moment},
-    proto::{Error, Kind, Limit, Owner, Refusal},
+    proto::{Error, HoldLimit, Kind, Limit, Owner, Refusal},
     series::LockSeries,
 };
 
@@ -21,6 +21,8 @@ pub(crate) struct LockRequest {
     pub(crate) record: Arc<dyn LockRecord>,
     /// Whether a watchdog renews the hold.
     pub(crate) renewed: bool,
+    /// For how long it may be held.
+    pub(crate) hold_at_most: Option<Duration>,
     pub(crate) owner: Option<Owner>,
 }
 
@@ -92,7 +94,10 @@ impl LockRequest {
                     let terms = Some((self.record.rules().terms, self.renewed));
                     Entry::again(&hold, terms, REENTRY).await?
                 }
-                Own::Under(hold) => Entry::under(&hold, self.record.rules(), self.renewed).await?,
+                Own::Under(hold) => {
+                    let limit = self.limit();
+                    Entry::under(&hold, self.record.rules(), self.renewed, limit).await?
+                }
             };
             if let Some(entry) = entry {
                 return Ok(Ok(entry));
@@ -102,7 +107,14 @@ impl LockRequest {
     }
 
     fn first(&self, won: Won) -> Entry {
-        Entry::first(&self.coordinator, &self.holds, won, self.owner, self.renewed)
+        let Self { coordinator, holds, .. } = self;
+        Entry::first(coordinator, holds, won, self.owner, self.renewed, self.limit())
+    }
+
+    /// Of a hold that is granted now. Who enters again leaves it as it is: its end is not put off,
+    /// and nobody else's work is cut short.
+    fn limit(&self) -> Option<HoldLimit> {
+        self.hold_at_most.map(|most| HoldLimit::new(most, self.coordinator.clock().now()))
     }
 
     /// When the line of this client has come to it: from a place in the lock's queue, if that is

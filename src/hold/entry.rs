@@ -12,7 +12,7 @@ use super::{
 use crate::{
     acquire::{Coordinator, Won},
     clock::Moment,
-    proto::{Error, HoldId, Kind, Owner, RoundEnd, Rules, Slots, Terms, Token, Verdict},
+    proto::{Error, HoldId, HoldLimit, Kind, Owner, RoundEnd, Rules, Slots, Terms, Token, Verdict},
 };
 
 /// What was not confirmed where an owner or a guard enters again.
@@ -33,8 +33,9 @@ impl Entry {
         won: Won,
         owner: Option<Owner>,
         renewed: bool,
+        limit: Option<HoldLimit>,
     ) -> Self {
-        let (hold, late) = Hold::start(coordinator, holds, won, owner, renewed);
+        let (hold, late) = Hold::start(coordinator, holds, won, owner, renewed, limit);
         keeper::attend(&hold);
         hold.hear_on(late);
         Self { hold, left: false }
@@ -75,6 +76,7 @@ impl Entry {
         hold: &Arc<Hold>,
         rules: Rules,
         renewed: bool,
+        limit: Option<HoldLimit>,
     ) -> Result<Option<Self>, Error> {
         if !hold.is_held() {
             return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
@@ -84,7 +86,7 @@ impl Entry {
             // Heard while the other was held: nobody came in between.
             Ok(won) if hold.is_held() => {
                 let (coordinator, holds) = (hold.coordinator(), hold.holds());
-                Ok(Some(Self::first(coordinator, holds, won, hold.owner(), renewed)))
+                Ok(Some(Self::first(coordinator, holds, won, hold.owner(), renewed, limit)))
             }
             Err(verdicts) if hold.is_held() => {
                 Err(hold.not_entered("a read under the own write", verdicts))
@@ -94,11 +96,12 @@ impl Entry {
         }
     }
 
-    /// A hold that this one grants, with the same lease.
+    /// A hold that this one grants, with the same lease, that ends when this one would have had to.
     pub(crate) async fn granted(&self) -> Result<Self, Error> {
         let (coordinator, terms) = (self.hold.coordinator(), self.hold.terms());
         let rules = coordinator.settings().rules(terms.lease)?;
-        let granted = Self::under(&self.hold, rules, !self.hold.is_fixed());
+        let (renewed, limit) = (!self.hold.is_fixed(), self.hold.limit());
+        let granted = Self::under(&self.hold, rules, renewed, limit);
         // Never `None`: this entry has not left.
         coordinator.gate().within(granted).await?.ok_or_else(|| self.hold.lost())
     }

@@ -16,8 +16,8 @@ use crate::{
     clock::Moment,
     hold::agenda::Listing,
     proto::{
-        Cause, Checkup, Duty, Error, HoldId, Kind, Lease, Listed, Owner, RoundId, Rounded, Slots,
-        Support, Terms, Token, Verdict, Votes,
+        Cause, Checkup, Duty, Error, HoldId, HoldLimit, Kind, Lease, Listed, Owner, RoundId,
+        Rounded, Slots, Support, Terms, Token, Verdict, Votes,
     },
     series::LockSeries,
     signal::Signal,
@@ -103,6 +103,7 @@ impl Hold {
         won: Won,
         owner: Option<Owner>,
         renewed: bool,
+        limit: Option<HoldLimit>,
     ) -> (Arc<Self>, Exchange) {
         let stood_still = won.stood_still();
         let Won { claim, started, rules, token, votes, late, slots, elsewhere, .. } = won;
@@ -117,7 +118,7 @@ impl Hold {
         }
         coordinator.series(&*record).held.change(1.0);
         let state = HoldState {
-            lease: Lease::new(rules.terms, started, renewed),
+            lease: Lease::new(rules.terms, started, renewed, limit),
             stood_still,
             longest: rules.terms.lease,
             count: 1,
@@ -201,6 +202,10 @@ impl Hold {
         self.state().lease.is_fixed()
     }
 
+    pub(super) fn limit(&self) -> Option<HoldLimit> {
+        self.state().lease.limit()
+    }
+
     /// Whether its last entry has left it.
     pub(super) fn is_released(&self) -> bool {
         matches!(self.state().end, Some(End::Released | End::Vanished))
@@ -213,6 +218,16 @@ impl Hold {
 
     pub(super) fn deadline(&self) -> Moment {
         self.state().lease.deadline()
+    }
+
+    /// When the votes end that it has.
+    pub(super) fn votes_end(&self) -> Moment {
+        self.state().lease.votes_end()
+    }
+
+    /// For how long it has been held.
+    pub(super) fn age(&self, now: Moment) -> Duration {
+        now.since(self.acquired)
     }
 
     pub(super) fn is_held(&self) -> bool {
@@ -254,10 +269,11 @@ impl Hold {
 
     fn expire(&self, state: &mut HoldState) {
         let late = self.coordinator.clock().now().since(state.lease.deadline());
-        let loss = match () {
-            () if state.lease.is_fixed() => HoldLoss::Fixed,
-            () if late >= Self::UNATTENDED => HoldLoss::Unattended(late),
-            () => HoldLoss::Expired,
+        let loss = match state.lease.limit_that_ends_it() {
+            Some(limit) => HoldLoss::TooLong(limit.at_most),
+            None if state.lease.is_fixed() => HoldLoss::Fixed,
+            None if late >= Self::UNATTENDED => HoldLoss::Unattended(late),
+            None => HoldLoss::Expired,
         };
         self.lose(state, loss);
     }
@@ -552,6 +568,8 @@ enum HoldLoss {
     /// It was noticed so long after the deadline: nothing renewed it, nor looked at the clock.
     Unattended(Duration),
     Fixed,
+    /// So long it may be held at most.
+    TooLong(Duration),
     Revoked,
     Superseded,
     Vanished,
@@ -573,6 +591,9 @@ impl HoldLoss {
                 )
                 .into();
             }
+            Self::TooLong(most) => {
+                return format!("held for longer than hold_at_most of {}", Rounded(most)).into();
+            }
             Self::Expired => "its validity ended without a renewal by a majority",
             Self::Fixed => "its fixed lease ended",
             Self::Revoked => "it was ended by force",
@@ -590,6 +611,7 @@ impl HoldLoss {
         match self {
             Self::Expired | Self::Unattended(_) => "expired",
             Self::Fixed => "fixed",
+            Self::TooLong(_) => "too_long",
             Self::Revoked => "forced",
             Self::Superseded => "superseded",
             Self::Vanished => "vanished",
@@ -615,6 +637,10 @@ mod tests {
                  machine stood still",
             ),
             (HoldLoss::Fixed, "its fixed lease ended"),
+            (
+                HoldLoss::TooLong(60 * Duration::from_secs(1)),
+                "held for longer than hold_at_most of 60s",
+            ),
             (HoldLoss::Revoked, "it was ended by force"),
             (HoldLoss::Superseded, "another hold has a majority"),
             (HoldLoss::Vanished, "a majority of voters no longer had its vote"),

@@ -21,6 +21,7 @@ use crate::{
     acquire::Coordinator,
     clock::{Clock, Moment},
     proto::{Listed, RoundEnd},
+    series::OldestHolds,
     voter::Standings,
 };
 
@@ -32,6 +33,9 @@ const ROUNDS: usize = 128;
 const PACE: Duration = Duration::from_millis(10);
 /// But no more than these.
 const MOST: usize = 4096;
+
+/// How often metrics are told how old the oldest holds are.
+const AGES: Duration = Duration::from_secs(5);
 
 /// Where the watch ends before the holds, nobody renews them any more.
 struct Watched(Option<Arc<Agenda<Hold>>>);
@@ -89,6 +93,8 @@ async fn look_after(
     // Those first that end first.
     let mut waiting: BTreeMap<AgendaPlace, Arc<Hold>> = BTreeMap::new();
     let mut room = RoundRoom::new();
+    // A program that takes locks for moments only writes none of it.
+    let (oldest, mut tell_at) = (OldestHolds::new(), clock.now() + AGES);
     loop {
         let seen = agenda.sooner().version();
         let busy = !waiting.is_empty() || !rounds.is_empty();
@@ -110,8 +116,12 @@ async fn look_after(
         {
             rounds.push(round(hold));
         }
+        if clock.now() >= tell_at {
+            tell_at = clock.now() + AGES;
+            tell_ages(&oldest, agenda, clock.now());
+        }
         let grows = room.grows.filter(|_| !waiting.is_empty());
-        let next = next.into_iter().chain(grows).min();
+        let next = next.into_iter().chain(grows).fold(tell_at, Moment::min);
         tokio::select! {
             biased;
             () = agenda.sooner().changed_since(seen) => {}
@@ -131,9 +141,16 @@ async fn look_after(
                     room.ended += 1;
                 }
             }
-            () = sleep_until(clock, next) => {}
+            () = clock.sleep_until(next) => {}
         }
     }
+}
+
+fn tell_ages(oldest: &OldestHolds, agenda: &Agenda<Hold>, now: Moment) {
+    let holds = agenda.all();
+    let ages = holds.iter().map(|hold| (hold.series(), hold.age(now)));
+    // A recorder of metrics that panics is no reason to renew none.
+    let _ = catch_unwind(AssertUnwindSafe(|| oldest.tell(ages)));
 }
 
 /// How many rounds there may be at once.
@@ -163,13 +180,6 @@ impl RoundRoom {
     }
 }
 
-async fn sleep_until(clock: &Clock, next: Option<Moment>) {
-    match next {
-        Some(next) => clock.sleep_until(next).await,
-        None => std::future::pending().await,
-    }
-}
-
 /// A round of renewal. Where it panics the others go on, and the hold is renewed again when that
 /// is due.
 async fn round(hold: Arc<Hold>) {
@@ -187,7 +197,8 @@ async fn renew(hold: &Arc<Hold>) {
     let Some((mut round, mut exchange)) = hold.renew() else { return };
     let (kind, lock, id) = (hold.record().info().kind, hold.name(), hold.id());
     let span = tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty);
-    let (deadline, validity) = (hold.deadline(), hold.terms().validity());
+    let (deadline, votes_end) = (hold.deadline(), hold.votes_end());
+    let validity = hold.terms().validity();
     let end = tokio::select! {
         biased;
         () = over.changed_since(seen) => None,
@@ -196,13 +207,14 @@ async fn renew(hold: &Arc<Hold>) {
     // A voter that has forgotten the hold says so once.
     hold.hear_on(exchange);
     if let Some(end) = end {
-        let left = deadline.since(hold.coordinator().clock().now());
+        let now = hold.coordinator().clock().now();
+        let left = deadline.since(now);
         let outcome = match end {
             RoundEnd::Renewed => {
                 if hold.fails_again(false) {
                     tracing::warn!(parent: &span, lock, hold = %id, "renewed again");
                 }
-                let share = left.div_duration_f64(validity);
+                let share = votes_end.since(now).div_duration_f64(validity);
                 hold.series().renewal_validity.record(share);
                 "renewed"
             }

@@ -59,6 +59,13 @@ impl Election {
         Self(self.0.lease(lease, true))
     }
 
+    /// The longest time for which a candidate may lead before it has to campaign again, as
+    /// [`Mutex::hold_at_most`](crate::Mutex::hold_at_most): so no program that is stuck leads for
+    /// ever. Set it only if leaders resign in time by themselves, as every lead ends by it.
+    pub fn hold_at_most(self, time: Duration) -> Self {
+        Self(self.0.hold_at_most(time))
+    }
+
     /// Waits until this client leads, behind all candidates that came before.
     ///
     /// # Errors

@@ -44,6 +44,10 @@ impl Exclusive {
         Self::made(self.handle.lease(lease, renewed), self.kind)
     }
 
+    pub(super) fn hold_at_most(self, time: Duration) -> Self {
+        Self::made(self.handle.hold_at_most(time), self.kind)
+    }
+
     /// The request for it.
     pub(super) fn request(&self) -> Result<LockRequest, Error> {
         Ok(self.handle.request(self.usable()?))

@@ -61,6 +61,11 @@ impl FairMutex {
         Self(self.0.lease(lease, false))
     }
 
+    /// As [`Mutex::hold_at_most`](crate::Mutex::hold_at_most).
+    pub fn hold_at_most(self, time: Duration) -> Self {
+        Self(self.0.hold_at_most(time))
+    }
+
     /// Acquires the lock, behind everybody who has asked before.
     ///
     /// # Errors

@@ -34,6 +34,7 @@ pub(crate) struct LockHandle {
     owner: Option<Owner>,
     lease: Duration,
     renewed: bool,
+    hold_at_most: Option<Duration>,
 }
 
 /// How another library writes its locks, where not as ours are.
@@ -86,6 +87,7 @@ impl LockHandle {
             owner: None,
             lease: parts.coordinator.settings().lease,
             renewed: true,
+            hold_at_most: parts.coordinator.settings().hold_at_most,
         }
     }
 
@@ -97,9 +99,14 @@ impl LockHandle {
         Self { lease, renewed, ..self }
     }
 
-    /// The name and the lease, if they can be used.
+    pub(super) fn hold_at_most(self, time: Duration) -> Self {
+        Self { hold_at_most: Some(time), ..self }
+    }
+
+    /// The name and the lease, if they and the time for which it may be held can be used.
     pub(crate) fn checked(&self) -> Result<(LockName, Rules), Error> {
         let name = self.name.clone()?;
+        Settings::check_hold_at_most(self.hold_at_most)?;
         Ok((name, self.settings().rules(self.lease)?))
     }
 
@@ -130,7 +137,8 @@ impl LockHandle {
     pub(super) fn request(&self, record: Arc<dyn LockRecord>) -> LockRequest {
         let LockParts { coordinator, holds, .. } = &*self.parts;
         let (coordinator, holds) = (Arc::clone(coordinator), Arc::clone(holds));
-        LockRequest { coordinator, holds, record, renewed: self.renewed, owner: self.owner }
+        let Self { renewed, hold_at_most, owner, .. } = *self;
+        LockRequest { coordinator, holds, record, renewed, hold_at_most, owner }
     }
 
     pub(super) fn show<'a, 'b>(
@@ -143,7 +151,8 @@ impl LockHandle {
             .field("name", &self.name())
             .field("owner", &self.owner)
             .field("lease", &self.lease)
-            .field("renewed", &self.renewed);
+            .field("renewed", &self.renewed)
+            .field("hold_at_most", &self.hold_at_most);
         shown
     }
 }

@@ -54,6 +54,44 @@ impl Mutex {
         Self(self.0.lease(lease, false))
     }
 
+    /// The longest time for which the lock may be held, so that a program that is stuck does not
+    /// keep it: renewals go on while a task waits for ever, or its thread is in a deadlock.
+    /// Default: the client's, which is unset.
+    ///
+    /// The time counts from the grant, and nothing puts off its end: no renewal, no
+    /// [`extend`](MutexGuard::extend), no re-entry. When it is over, the lock is
+    /// [lost](MutexGuard::lost) with this reason, and its votes are given back, so the next holder
+    /// gets it at once. A stuck thread that wakes up later still works, so let what the lock
+    /// protects check the [token](MutexGuard::token).
+    ///
+    /// - The hold has the limit of the call that was granted. An owner that enters again with
+    ///   another one changes nothing.
+    /// - A lease that is fixed, and shorter, ends first.
+    /// - It ends no lock that is [kept](MutexGuard::keep_for) after the work: nobody holds that
+    ///   one, and it ends with its lease.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use std::{future::pending, time::Duration};
+    ///
+    /// let mutex = quorum.mutex("invoice:42").hold_at_most(Duration::from_secs(60));
+    /// let guard = mutex.lock().await?;
+    /// let stuck = guard.while_held(pending::<()>()).await.unwrap_err();
+    /// assert!(stuck.is_lost());
+    /// assert!(stuck.to_string().ends_with("held for longer than hold_at_most of 60s"));
+    /// assert!(mutex.try_lock().await?.is_some(), "it is free, although the guard is still there");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hold_at_most(self, time: Duration) -> Self {
+        Self(self.0.hold_at_most(time))
+    }
+
     /// Acquires the lock, waiting for as long as another hold has it.
     ///
     /// # Errors

@@ -82,6 +82,14 @@ impl RwLock {
         Self::made(self.handle.lease(lease, false), self.preference)
     }
 
+    /// As [`Mutex::hold_at_most`](crate::Mutex::hold_at_most), for each read and each write. A read
+    /// that comes from a write guard, by [`downgrade`](WriteGuard::downgrade) or
+    /// [`read`](WriteGuard::read), ends when the write would have ended. One that an owner asks for
+    /// while it writes counts from its own grant.
+    pub fn hold_at_most(self, time: Duration) -> Self {
+        Self::made(self.handle.hold_at_most(time), self.preference)
+    }
+
     /// Whom its readers let pass; by default all [writers](Preference::Writers). A lock of
     /// [Redisson](crate::Redisson::rw_lock) knows [readers](Preference::Readers) only.
     pub fn preference(self, preference: Preference) -> Self {

@@ -80,6 +80,11 @@ impl Semaphore {
         Self::made(self.handle.lease(lease, false), self.permits)
     }
 
+    /// As [`Mutex::hold_at_most`](crate::Mutex::hold_at_most).
+    pub fn hold_at_most(self, time: Duration) -> Self {
+        Self::made(self.handle.hold_at_most(time), self.permits)
+    }
+
     /// Acquires a permit, behind everybody who has asked before.
     ///
     /// # Errors

@@ -16,23 +16,39 @@ pub enum Duty {
     Lost,
 }
 
+/// For how long a hold may be held, however often it is renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldLimit {
+    pub at_most: Duration,
+    ends: Moment,
+}
+
+impl HoldLimit {
+    pub fn new(at_most: Duration, granted: Moment) -> Self {
+        Self { at_most, ends: granted + at_most }
+    }
+}
+
 /// The lease of one hold. Nothing but a renewal that a majority granted before the deadline puts
-/// the deadline off.
+/// the deadline off, and nothing puts off the end of the limit.
 #[derive(Debug)]
 pub struct Lease {
     terms: Terms,
-    deadline: Moment,
+    /// When the votes are not to be trusted any more.
+    votes_end: Moment,
+    limit: Option<HoldLimit>,
     /// `None` for a fixed lease.
     renew_at: Option<Moment>,
     retry: Backoff,
 }
 
 impl Lease {
-    pub fn new(terms: Terms, started: Moment, renewed: bool) -> Self {
+    pub fn new(terms: Terms, started: Moment, renewed: bool, limit: Option<HoldLimit>) -> Self {
         let shortest = Duration::from_millis(5).min(terms.lease / 100);
         Self {
             terms,
-            deadline: terms.deadline(started),
+            votes_end: terms.deadline(started),
+            limit,
             renew_at: (renewed && !crate::mutant!("renews_never"))
                 .then(|| started + terms.lease / 3),
             retry: Backoff::new(shortest, terms.lease / 20),
@@ -40,21 +56,22 @@ impl Lease {
     }
 
     pub fn duty(&self, now: Moment) -> Duty {
+        let deadline = self.deadline();
         match self.renew_at {
-            _ if now >= self.deadline => Duty::Lost,
+            _ if now >= deadline => Duty::Lost,
             Some(renew_at) if now >= renew_at => Duty::Renew,
-            Some(renew_at) => Duty::Sleep(renew_at.min(self.deadline)),
-            None => Duty::Sleep(self.deadline),
+            Some(renew_at) => Duty::Sleep(renew_at.min(deadline)),
+            None => Duty::Sleep(deadline),
         }
     }
 
     /// A majority granted a renewal for `terms` whose first request was sent at `started`. Says
     /// whether that came in time; the deadline never moves back.
     pub fn renewed(&mut self, terms: Terms, started: Moment, now: Moment) -> bool {
-        if now >= self.deadline {
+        if now >= self.deadline() {
             return false;
         }
-        self.deadline = self.deadline.max(terms.deadline(started));
+        self.votes_end = self.votes_end.max(terms.deadline(started));
         self.renew_at = self.renew_at.map(|_| started + terms.lease / 3);
         self.retry.reset();
         true
@@ -73,7 +90,10 @@ impl Lease {
 
     /// So much of it passed while the client stood still.
     pub fn shorten(&mut self, by: Duration) {
-        self.deadline = self.deadline - by;
+        self.votes_end = self.votes_end - by;
+        if let Some(limit) = &mut self.limit {
+            limit.ends = limit.ends - by;
+        }
     }
 
     /// Another entry was granted with these terms: the longer lease is kept from now on, and a
@@ -96,11 +116,31 @@ impl Lease {
 
     /// Trust ends now: the votes are given back, or known to be another's.
     pub fn end(&mut self) {
-        self.deadline = Moment::BEGINNING;
+        self.votes_end = Moment::BEGINNING;
     }
 
+    /// When trust ends: with the votes, or with the limit if that is sooner (law 2).
     pub fn deadline(&self) -> Moment {
-        self.deadline
+        match self.limit {
+            Some(limit) if !crate::mutant!("held_beyond_the_limit") => {
+                self.votes_end.min(limit.ends)
+            }
+            _ => self.votes_end,
+        }
+    }
+
+    /// When the votes are not to be trusted any more, whatever the limit is.
+    pub fn votes_end(&self) -> Moment {
+        self.votes_end
+    }
+
+    pub fn limit(&self) -> Option<HoldLimit> {
+        self.limit
+    }
+
+    /// The limit, if the deadline is its end.
+    pub fn limit_that_ends_it(&self) -> Option<HoldLimit> {
+        self.limit.filter(|limit| limit.ends <= self.votes_end)
     }
 }
 

@@ -7,7 +7,7 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 const TERMS: fn(u64) -> Terms = |lease_ms| Terms::new(MS(lease_ms), Drift::DEFAULT);
 
 fn lease(renewed: bool) -> Lease {
-    Lease::new(TERMS(30_000), at(0), renewed)
+    Lease::new(TERMS(30_000), at(0), renewed, None)
 }
 
 #[test]
@@ -41,6 +41,34 @@ fn what_passed_while_the_client_stood_still_is_gone_and_no_more() {
     lease.shorten(MS(40_000));
     assert_eq!(lease.duty(at(1_200)), Duty::Lost);
     assert!(!lease.renewed(TERMS(30_000), at(1_200), at(1_300)));
+}
+
+#[test]
+fn it_ends_with_its_limit_however_often_it_is_renewed() {
+    let limit = HoldLimit::new(MS(60_000), at(100));
+    let mut lease = Lease::new(TERMS(30_000), at(0), true, Some(limit));
+    assert_eq!((lease.deadline(), lease.limit_that_ends_it()), (at(29_698), None));
+    for started in [20_000, 40_000] {
+        assert!(lease.renewed(TERMS(30_000), at(started), at(started + 1)));
+    }
+    assert_eq!((lease.deadline(), lease.votes_end()), (at(60_100), at(69_698)));
+    lease.widen(TERMS(90_000), true, at(45_000));
+    assert!(lease.renewed(TERMS(90_000), at(50_000), at(50_001)));
+    assert_eq!((lease.deadline(), lease.limit_that_ends_it()), (at(60_100), Some(limit)));
+    // It counts what passed unseen as well.
+    lease.shorten(MS(1_000));
+    let last = at(59_100) - Duration::from_nanos(1);
+    assert_eq!((lease.duty(last), lease.duty(at(59_100))), (Duty::Sleep(at(59_100)), Duty::Lost));
+    assert!(!lease.renewed(TERMS(30_000), at(59_000), at(59_100)), "nothing revives it");
+}
+
+#[test]
+fn a_limit_longer_than_a_fixed_lease_does_not_end_it() {
+    let limit = |at_most| Some(HoldLimit::new(MS(at_most), at(0)));
+    let longer = Lease::new(TERMS(30_000), at(0), false, limit(29_699));
+    assert_eq!((longer.deadline(), longer.limit_that_ends_it()), (at(29_698), None));
+    let shorter = Lease::new(TERMS(30_000), at(0), false, limit(29_697));
+    assert_eq!((shorter.deadline(), shorter.limit_that_ends_it()), (at(29_697), limit(29_697)));
 }
 
 #[test]
@@ -134,16 +162,18 @@ fn another_entry_never_shortens_the_lease_and_may_have_it_renewed() {
 
 proptest! {
     /// However renewals succeed and fail, trust never reaches past the last successful round's own
-    /// lease, and once ended it stays ended.
+    /// lease, nor past the limit, and once ended it stays ended.
     #[test]
     fn the_deadline_is_bounded_by_the_last_renewal_and_ends_for_good(
         lease_ms in 0..100_000_u64,
+        at_most_ms in prop::option::of(1..300_000_u64),
         start in prop_oneof![Just(0), any::<u64>(), Just(u64::MAX - 10)],
         steps in prop::collection::vec((any::<bool>(), 0..20_000_u64, 0..500_u64), 0..60),
     ) {
         let terms = Terms::new(MS(lease_ms), Drift::DEFAULT);
         let start = Moment::from_nanos(start);
-        let mut lease = Lease::new(terms, start, true);
+        let limit = at_most_ms.map(|ms| HoldLimit::new(MS(ms), start));
+        let mut lease = Lease::new(terms, start, true, limit);
         let (mut now, mut last, mut lost) = (start, start, false);
         for (succeeds, wait, round_trip) in steps {
             let started = now + MS(wait);
@@ -157,6 +187,7 @@ proptest! {
                 lease.failed(now, 0);
             }
             prop_assert!(lease.deadline() <= terms.deadline(last));
+            prop_assert!(at_most_ms.is_none_or(|ms| lease.deadline() <= start + MS(ms)));
             lost |= lease.duty(now) == Duty::Lost;
             prop_assert_eq!(lost, lease.duty(now) == Duty::Lost);
         }

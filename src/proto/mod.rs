@@ -62,7 +62,7 @@ pub use found_lock::{FoundLock, LockKind};
 pub use grant::{FixedSlots, Grant, GrantNext, Granted, Vote};
 pub use ids::{ClientId, HoldId, HoldIds};
 pub use leader::{Incumbent, Leader, LeaderValue, Proclaimed};
-pub use lease::{Duty, Lease, Round, RoundEnd, RoundNext};
+pub use lease::{Duty, HoldLimit, Lease, Round, RoundEnd, RoundNext};
 pub use limit::{Limit, Window};
 pub use majorities::{Majorities, Side};
 pub use moment::Moment;

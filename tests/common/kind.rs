@@ -82,6 +82,11 @@ impl Lock {
         on_either!(self, mutex => keep mutex.lease_fixed(lease))
     }
 
+    #[must_use]
+    pub fn hold_at_most(self, time: Duration) -> Self {
+        on_either!(self, mutex => keep mutex.hold_at_most(time))
+    }
+
     pub fn lock(&self) -> Asked<MutexGuard> {
         on_either!(self, mutex => Box::pin(mutex.lock()))
     }

@@ -7,6 +7,7 @@ mod cancel;
 mod election;
 mod fair;
 mod found;
+mod held_too_long;
 mod joint;
 mod kinds;
 mod mutex;

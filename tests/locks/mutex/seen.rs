@@ -137,6 +137,8 @@ async fn holds_are_lost_and_waiters_are_called() {
 
     let guard = ours.clone().lease_fixed(secs(5)).lock().await.unwrap();
     assert!(guard.lost().await.is_lost());
+    let guard = ours.clone().hold_at_most(secs(20)).lock().await.unwrap();
+    assert!(guard.lost().await.is_lost());
     let guard = ours.lock().await.unwrap();
     everywhere(&["DEL", "quorate:{d}"]);
     everywhere(&["HSET", "quorate:{d}", "stranger:1", "1"]);
@@ -368,6 +370,12 @@ async fn what_is_left_of_the_validity_is_seen_at_grants_and_renewals() {
     let [left] = values(&snapshotter, metric::RENEWAL_VALIDITY)[..] else { panic!("one") };
     assert!((0.65..0.67).contains(&left), "a third of the lease has passed: {left}");
     guard.release().await.unwrap();
+    // Where its limit is near, renewals are as good as ever.
+    let limited = on.client().await.mutex("a").hold_at_most(secs(25)).lock().await.unwrap();
+    sleep(secs(21)).await;
+    let left = values(&snapshotter, metric::RENEWAL_VALIDITY);
+    assert!(left.len() == 2 && left.iter().all(|left| (0.65..0.67).contains(left)), "{left:?}");
+    assert!(limited.remaining() <= secs(4));
 }
 
 #[tokio::test(start_paused = true)]

@@ -62,12 +62,12 @@ impl Rules {
 
     /// What is left of a hold that was asked for so long ago.
     pub(crate) fn left_of(&self, age: u8) -> u8 {
-        ticks(Lease::new(self.terms(), ago(age), true).deadline().since(now()))
+        ticks(Lease::new(self.terms(), ago(age), true, None).deadline().since(now()))
     }
 
     fn lease_with(&self, left: u8) -> Lease {
         let started = now() + u32::from(left) * TICK - self.terms().validity();
-        Lease::new(self.terms(), started, true)
+        Lease::new(self.terms(), started, true, None)
     }
 
     pub(crate) fn is_lost(&self, left: u8) -> bool {

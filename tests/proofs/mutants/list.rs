@@ -130,6 +130,8 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new("failed_round_gives_back", &[TrustEndsEarly, RenewalNeverHarms]),
     // A hold is held until its watchdog says that it is not.
     Mutant::new("held_until_the_watchdog_says", &[TrustEndsEarly]),
+    // A hold that is renewed does not end with its limit.
+    Mutant::new("held_beyond_the_limit", &[TrustEndsEarly]),
     // Work under a hold is stopped by a timer, not by the clock.
     Mutant::new("work_outlives_the_deadline", &[TrustEndsEarly]),
     // Whoever leaves an inner entry gives all votes back.

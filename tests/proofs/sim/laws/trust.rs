@@ -57,7 +57,7 @@ pub(crate) fn check(world: &World, look: &Look) {
 fn check_course(world: &World, held: &Held) {
     let now_ms = world.now_ms();
     if held.fixed_until_ms.is_some_and(|until_ms| now_ms > until_ms) {
-        let what = format!("{} has a fixed lease and is held after it", held.hold);
+        let what = format!("{} is held after its fixed lease, or its limit", held.hold);
         let excuse = locked(&world.ledger).excuse_of_trust(&held.hold);
         world.breach(Law::TrustEndsEarly, excuse, what);
     }

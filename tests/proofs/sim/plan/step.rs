@@ -23,6 +23,7 @@ pub(crate) struct Step {
 pub(crate) enum Lease {
     Default,
     Renewed(u64),
+    /// It ends by then: it is not renewed, or the hold has that limit.
     Fixed(u64),
 }
 
