@@ -68,6 +68,8 @@ fn a_command_line_that_cannot_be_used_is_refused() {
         &["run", "a", "--read", "--write", "--", "true"],
         &["run", "a", "--wait", "1d", "--", "true"],
         &["run", "a", "--lease", "500ms", "--", "true"],
+        &["run", "a", "--max-hold", "0", "--", "true"],
+        &["run", "a", "--max-hold", "2s", "--grace", "1s", "--", "true"],
         &["run", "a", "--grace", "3s", "--", "true"],
         &["run", "a", "--cluster-voters", "3", "--", "true"],
         &["status", ""],

@@ -126,6 +126,47 @@ fn voters_are_stopped() {
     });
 }
 
+// Renewals keep the lock, so nothing else ends it: with the lease of 4 s alone it would be held for as
+// long as the command runs.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "real servers count real time")]
+fn a_command_that_hangs_is_ended_before_the_longest_hold_is_over() {
+    const LONGEST: Duration = Duration::from_secs(7);
+    each_loss(|voters, number| {
+        let (name, asked) = (format!("hangs {number}"), Instant::now());
+        let mut run = voters.run(&[&name, "--max-hold", "7s"], &command(number));
+        let mut running = Running::start(&mut run);
+        assert_dead_at(Instant::now() + LONGEST, &running);
+        let mut next = Running::start(&mut voters.run(&[&name], "true"));
+        assert_eq!(next.end().0, 0, "somebody else has the lock");
+        let why =
+            format!("quorate: lock `{name}` may be held for 7s at most: the command was ended\n");
+        assert_eq!(assert_lost(&mut running), why);
+        assert!(asked.elapsed() >= LONGEST);
+    });
+}
+
+// Its watcher ends the command then, and the lock is lost.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "real servers count real time")]
+fn the_holder_is_stopped_past_the_longest_hold() {
+    let voters = Voters::start();
+    let asked = Instant::now();
+    let run = |arguments: &[&str], script: &str| {
+        let mut run = voters.run(arguments, script);
+        Running::start(run.env("QUORATE_LEASE", "30s").env("QUORATE_LONGEST_LEASE", "30s"))
+    };
+    let mut running = run(&["stopped", "--max-hold", "3s"], &command(1));
+    running.signal(Signal::STOP);
+    assert_dead_at(Instant::now() + Duration::from_secs(3), &running);
+    running.signal(Signal::CONT);
+    let errors = assert_lost(&mut running);
+    assert!(errors.ends_with(": held for longer than hold_at_most of 3s\n"), "{errors}");
+    // The lease has not ended yet.
+    assert_eq!(run(&["stopped"], "true").end().0, 0, "somebody else has the lock");
+    assert!(asked.elapsed() < Duration::from_secs(29), "the votes were given back");
+}
+
 #[test]
 fn the_holder_is_stopped_past_its_lease() {
     each_loss(|voters, number| {

@@ -98,9 +98,18 @@ impl Setup {
 
     /// The lease of locks.
     pub(crate) fn lease(&self) -> Duration {
-        let set = self.0.get("QUORATE_LEASE").and_then(|(_, value)| value.to_str());
+        self.time("QUORATE_LEASE").unwrap_or(Duration::from_secs(30))
+    }
+
+    /// For how long they may be held.
+    pub(crate) fn hold_at_most(&self) -> Option<Duration> {
+        self.time("QUORATE_HOLD_AT_MOST")
+    }
+
+    fn time(&self, variable: &str) -> Option<Duration> {
+        let set = self.0.get(variable).and_then(|(_, value)| value.to_str());
         // One that cannot be read is refused by the library.
-        set.and_then(|text| durations::parse(text.trim()).ok()).unwrap_or(Duration::from_secs(30))
+        set.and_then(|text| durations::parse(text.trim()).ok())
     }
 
     pub(crate) fn builder(&self) -> Result<Builder, Failure> {
@@ -155,6 +164,10 @@ mod tests {
         let given = [("cluster", "redis://b"), ("lease", "10s"), ("password_file", "a")];
         setup.put_on(of(Layer::command_line(), &given));
         assert_eq!(setup.lease(), Duration::from_secs(10));
+        assert_eq!(setup.hold_at_most(), None);
+        setup.put_on(of(Layer::command_line(), &[("hold_at_most", "5m")]));
+        assert_eq!(setup.hold_at_most(), Some(Duration::from_secs(300)));
+        setup.0.remove("QUORATE_HOLD_AT_MOST");
         let names: Vec<_> = setup.0.keys().map(String::as_str).collect();
         assert_eq!(names, ["QUORATE_CLUSTER", "QUORATE_LEASE", "QUORATE_PASSWORD_FILE"]);
     }

@@ -51,6 +51,9 @@ use crate::{
 /// After so long somebody may want to know what the program waits for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// This program sees that a lock was granted no later than this, unless the machine is very busy.
+const NOTICED: Duration = Duration::from_secs(1);
+
 /// Hold a lock while a command runs
 ///
 /// Waits for the lock, runs the command, and releases the lock. The command and its process group
@@ -122,6 +125,10 @@ struct CommandOptions {
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     lease: Option<Duration>,
 
+    /// Hold the lock no longer than this: the command is ended before [default: no limit]
+    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    max_hold: Option<Duration>,
+
     /// The time from SIGTERM to SIGKILL [default: a third of the lease, 10s at most]
     #[arg(long, value_name = "TIME", value_parser = durations::parse)]
     grace: Option<Duration>,
@@ -168,14 +175,17 @@ struct Job<'a> {
 
 impl Job<'_> {
     async fn run(&self) -> Result<ExitCode, Failure> {
-        let CommandOptions { command, lease, grace, voters, .. } = self.options;
+        let CommandOptions { command, lease, max_hold, grace, voters, .. } = self.options;
         let mut setup = voters.setup()?;
-        if let Some(lease) = lease {
-            let mut layer = Layer::command_line();
-            layer.set("lease", format!("{}ms", lease.as_millis()));
-            setup.put_on(layer);
+        let mut layer = Layer::command_line();
+        for (key, time) in [("lease", lease), ("hold_at_most", max_hold)] {
+            if let Some(time) = time {
+                layer.set(key, format!("{}ms", time.as_millis()));
+            }
         }
-        let plan = Plan::new(setup.lease(), *grace);
+        setup.put_on(layer);
+        let hold_at_most = setup.hold_at_most();
+        let plan = Plan::new(setup.lease(), hold_at_most, *grace);
         let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
         let builder = setup.builder()?;
         let mut signals = Signals::listen().map_err(system("signals"))?;
@@ -184,7 +194,8 @@ impl Job<'_> {
             Ok(connected) => connected?,
             Err(signal) => return Ok(ended_by(signal)),
         };
-        let result = Box::pin(self.with_lock(plan, ready, &mut signals, &quorum)).await;
+        let held = self.with_lock(plan, hold_at_most, ready, &mut signals, &quorum);
+        let result = Box::pin(held).await;
         quorum.close().await;
         // The watcher has had the time to end; in a container nobody else may wait for it.
         command::reap();
@@ -194,6 +205,7 @@ impl Job<'_> {
     async fn with_lock(
         &self,
         plan: Plan,
+        hold_at_most: Option<Duration>,
         ready: Ready,
         signals: &mut Signals,
         quorum: &Quorate,
@@ -213,8 +225,10 @@ impl Job<'_> {
             Ok(acquired) => acquired?,
             Err(signal) => return Ok(ended_by(signal)),
         };
+        let granted = clock::now();
         let run = supervise(name, plan, ready, signals, &lock, self.console).await?;
-        if lock.remaining().is_zero() {
+        let (left, now) = (lock.remaining(), clock::now());
+        if left.is_zero() {
             let mut failure = Failure::from(lock.lost().await);
             failure.code = Code::Lost;
             return Err(failure);
@@ -224,6 +238,12 @@ impl Job<'_> {
             Some(time) => lock.keep_for(time).await,
             None => lock.release().await,
         };
+        // The command was ended before its lock: is it the limit that would have ended the lock?
+        let is_its_end = |most: &Duration| now + left + NOTICED >= granted + *most;
+        if let Some(most) = hold_at_most.filter(|most| run.is_lost && is_its_end(most)) {
+            let what = format!("lock `{name}` may be held for {most:?} at most");
+            return Err(Failure::new(Code::Lost, format!("{what}: the command was ended")));
+        }
         if run.is_lost {
             let what = format!("lock `{name}` was not renewed in time: the command was ended");
             let causes = without_a_vote(&quorum.status().await);

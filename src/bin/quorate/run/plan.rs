@@ -30,17 +30,27 @@ impl Plan {
     ///
     /// A lease is renewed once a third of it has passed. Where that fails, half of it is still left
     /// in most cases: a grace that does not fit there would end commands whose lock is well.
-    pub(crate) fn new(lease: Duration, grace: Option<Duration>) -> Result<Self, String> {
-        if lease < Self::SHORTEST_LEASE {
-            return Err(format!("the lease is {lease:?}: a command needs at least 1s"));
+    ///
+    /// Where the lock may be held for less than its lease, that counts instead of the lease.
+    pub(crate) fn new(
+        lease: Duration,
+        hold_at_most: Option<Duration>,
+        grace: Option<Duration>,
+    ) -> Result<Self, String> {
+        let (what, time) = match hold_at_most {
+            Some(most) if most < lease => ("longest hold", most),
+            _ => ("lease", lease),
+        };
+        if time < Self::SHORTEST_LEASE {
+            return Err(format!("the {what} is {time:?}: a command needs at least 1s"));
         }
-        let margin = (lease / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
-        let longest = (lease / 2).saturating_sub(margin);
-        let usual = (lease / 3).min(Duration::from_secs(10));
+        let margin = (time / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
+        let longest = (time / 2).saturating_sub(margin);
+        let usual = (time / 3).min(Duration::from_secs(10));
         let grace = grace.unwrap_or(usual);
         if grace > longest {
-            let what = format!("the grace is {grace:?}: {longest:?} at most fit a lease of");
-            return Err(format!("{what} {lease:?}"));
+            let refused = format!("the grace is {grace:?}: {longest:?} at most fit");
+            return Err(format!("{refused} a {what} of {time:?}"));
         }
         Ok(Self { grace, margin })
     }
@@ -66,13 +76,13 @@ mod tests {
     #[test]
     fn both_signals_are_counted_backwards_from_the_deadline() {
         use Measure::{Kill, Terminate, Wait};
-        let plan = Plan::new(30 * SECOND, Some(5 * SECOND)).unwrap();
+        let plan = Plan::new(30 * SECOND, None, Some(5 * SECOND)).unwrap();
         assert_eq!(plan, Plan { grace: 5 * SECOND, margin: SECOND });
         let measures = [20, 6, 2, 1, 0].map(|secs| plan.measure(secs * SECOND));
         let expected = [Wait(14 * SECOND), Terminate(5 * SECOND), Terminate(SECOND), Kill, Kill];
         assert_eq!(measures, expected);
         // Without grace there is only the kill.
-        let plan = Plan::new(SECOND, Some(Duration::ZERO)).unwrap();
+        let plan = Plan::new(SECOND, None, Some(Duration::ZERO)).unwrap();
         assert_eq!(plan.margin, SECOND / 10);
         let measures = [SECOND / 2, SECOND / 10].map(|left| plan.measure(left));
         assert_eq!(measures, [Wait(SECOND * 4 / 10), Kill]);
@@ -81,12 +91,36 @@ mod tests {
     #[test]
     fn renewals_have_time_to_fail_before_the_grace_begins() {
         for lease in [SECOND, 2 * SECOND, 30 * SECOND, 3600 * SECOND] {
-            let plan = Plan::new(lease, None).unwrap();
+            let plan = Plan::new(lease, None, None).unwrap();
             // As much as is left when the first renewal is due, without some for the drift.
             let left = lease * 65 / 100;
             assert!(matches!(plan.measure(left), Measure::Wait(_)), "{lease:?}: {plan:?}");
         }
-        assert!(Plan::new(30 * SECOND, Some(15 * SECOND)).is_err());
-        assert!(Plan::new(SECOND / 2, None).is_err());
+    }
+
+    #[test]
+    fn what_leaves_a_command_no_time_is_refused_with_its_values() {
+        for (refused, told) in [
+            (
+                Plan::new(30 * SECOND, None, Some(15 * SECOND)),
+                "the grace is 15s: 14s at most fit a lease of 30s",
+            ),
+            (Plan::new(SECOND / 2, None, None), "the lease is 500ms: a command needs at least 1s"),
+            (
+                Plan::new(30 * SECOND, Some(SECOND / 2), None),
+                "the longest hold is 500ms: a command needs at least 1s",
+            ),
+            (
+                Plan::new(30 * SECOND, Some(10 * SECOND), Some(5 * SECOND)),
+                "the grace is 5s: 4s at most fit a longest hold of 10s",
+            ),
+        ] {
+            assert_eq!(refused.unwrap_err(), told);
+        }
+        // A longer one changes nothing, and a shorter one makes room for the command.
+        let usual = Plan::new(30 * SECOND, None, None);
+        assert_eq!(Plan::new(30 * SECOND, Some(60 * SECOND), None), usual);
+        let shorter = Plan { grace: SECOND, margin: SECOND * 3 / 10 };
+        assert_eq!(Plan::new(30 * SECOND, Some(3 * SECOND), None), Ok(shorter));
     }
 }
