@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 
-use super::{Coordinator, LockRecord, Panel, place};
+use super::{Coordinator, LockRecord, Panel};
 use crate::{
     acquire::wakeup::{self, Hearing, Listening},
     clock::Moment,
@@ -69,7 +69,7 @@ impl Coordinator {
                 tokio::select! {
                     biased;
                     (voter, outcome) = replies.next(), if census.is_open() => {
-                        census.hear(voter, panel.sight(voter, &outcome, started));
+                        census.hear(voter, panel.sight(outcome, started));
                     }
                     () = clock.sleep_until(again.unwrap_or(due).min(due)) => match again {
                         Some(again) if again < due => break,
@@ -104,12 +104,10 @@ impl Coordinator {
 
 impl Panel {
     /// What a voter says of who leads. In quarantine it may have forgotten whom it voted for.
-    fn sight(&self, voter: usize, outcome: &Outcome<Answer>, started: Moment) -> Sight {
-        let sight = outcome.as_ref().map_err(Clone::clone).and_then(Incumbent::read)?;
-        match self.standings.kept_out(place(voter, outcome), started) {
-            Some(kept_out) => Err(Cause::Quarantined(kept_out.quarantined)),
-            None => Ok(sight),
-        }
+    fn sight(&self, outcome: Outcome<Answer>, started: Moment) -> Sight {
+        let answer = outcome?;
+        let kept_out = self.standings.kept_out(answer.place, started);
+        kept_out.map_or(Incumbent::read(&answer), |it| Err(Cause::Quarantined(it.quarantined)))
     }
 }
 

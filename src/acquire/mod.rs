@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 
 pub(crate) use census::{ElectionAsked, ElectionWatch};
 pub(crate) use claim::Won;
-pub(crate) use panel::{Panel, place};
+pub(crate) use panel::Panel;
 pub(crate) use record::{Ask, ForeignQueue, LockInfo, LockRecord};
 pub(crate) use wakeup::{VoterEar, Wakeups};
 

@@ -4,9 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     clock::Moment,
-    proto::{Place, Quorum, Rules, Verdict, VoterReport},
-    scripts::Answer,
-    voter::{Call, ONLY, Outcome, Replies, Standings, Voter},
+    proto::{Quorum, Rules, Verdict, VoterReport},
+    voter::{Call, Replies, Standings, Voter},
 };
 
 /// The voters, in the order in which they were configured.
@@ -27,16 +26,6 @@ impl Panel {
         shares_a_cluster: bool,
     ) -> Self {
         Self { voters: voters.into(), quorum, standings, shares_a_cluster }
-    }
-
-    /// What a voter's verdict counts for when a new hold has asked since then: where it may have
-    /// forgotten whose its vote was, and where its clients disagree about the voters, a grant
-    /// counts for nothing.
-    pub(super) fn counted(&self, place: Place, verdict: Verdict, started: Moment) -> Verdict {
-        if verdict != Verdict::Granted || crate::mutant!("quarantined_vote_counts") {
-            return verdict;
-        }
-        self.standings.withheld(place, started).unwrap_or(verdict)
     }
 
     /// How long the slowest voter may take to answer, by its round trips so far.
@@ -96,9 +85,4 @@ impl Panel {
         };
         voters.map(report).collect()
     }
-}
-
-/// Where an answer came from.
-pub(crate) fn place(voter: usize, outcome: &Outcome<Answer>) -> Place {
-    Place { voter, shard: outcome.as_ref().map_or(ONLY, |answer| answer.shard) }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Ask, Coordinator, LockRecord, Panel, claim::Claim, place};
+use super::{Ask, Coordinator, LockRecord, Panel, claim::Claim};
 use crate::{
     proto::{Grant, GrantNext, Granted, Loss, Ticket, Token, Vote, Votes},
     scripts::Answer,
@@ -46,10 +46,8 @@ impl Coordinator {
                     let next = storing.as_mut().unwrap_or(&mut *replies).next();
                     let Some((voter, outcome)) = clock.in_time(until, next).await else { continue };
                     if storing.is_some() {
-                        let verdict = Vote::of(&outcome).verdict;
-                        let place = place(voter, &outcome);
-                        let verdict = panel.counted(place, verdict, grant.started());
-                        grant.heard_of_token(voter, verdict);
+                        let vote = panel.standings.vote(&outcome, grant.started());
+                        grant.heard_of_token(voter, vote.verdict);
                     } else {
                         heard(voter, panel.hear(grant, voter, &outcome));
                     }
@@ -100,10 +98,9 @@ impl Panel {
     /// A voter's vote as it counts when a new hold has asked since then; takes note of what came
     /// with it.
     pub(super) fn hear(&self, grant: &mut Grant, voter: usize, outcome: &Outcome<Answer>) -> Vote {
-        let mut vote = Vote::of(outcome);
-        if !grant.has_slots() || !crate::mutant!("quarantined_slot_counts") {
-            let place = place(voter, outcome);
-            vote.verdict = self.counted(place, vote.verdict, grant.started());
+        let mut vote = self.standings.vote(outcome, grant.started());
+        if grant.has_slots() && crate::mutant!("quarantined_slot_counts") {
+            vote = Vote::of(outcome);
         }
         grant.heard(voter, &mut vote);
         vote

@@ -8,11 +8,10 @@ use super::{
     view::{Holder, LockState, LockView, VoterView},
 };
 use crate::{
-    acquire::place,
-    proto::{Error, LockKind},
+    proto::{Error, LockKind, Place},
     scripts::{Answer, LockSeen},
     settings::Settings,
-    voter::{Call, Outcome},
+    voter::{Call, ONLY, Outcome},
 };
 
 /// A lock as one asks about it who has no hold of it.
@@ -40,7 +39,8 @@ impl Record {
         let answers = self.ask(handle, &self.lock.inspect(0)).await?;
         let now = handle.coordinator().clock().now();
         let quarantined = |(voter, answer): (usize, &Outcome<Answer>)| {
-            Some(panel.standings.kept_out(place(voter, answer), now)?.quarantined)
+            let place = answer.as_ref().map_or(Place { voter, shard: ONLY }, |it| it.place);
+            Some(panel.standings.kept_out(place, now)?.quarantined)
         };
         let quarantined: Vec<_> = answers.iter().enumerate().map(quarantined).collect();
         let mut seen: Vec<_> = answers.into_iter().map(read).collect();

@@ -52,7 +52,7 @@ impl KeptOut {
 
 /// A part of a voter that forgets as one: there is one, unless the voter is spread over the servers
 /// of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub voter: usize,
     pub shard: usize,

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::proto::{Cause, HoldId, Incumbent, Proclaimed, Slots, Ticket, Token, Verdict, Vote};
+use crate::proto::{
+    Cause, HoldId, Incumbent, Place, Proclaimed, Slots, Ticket, Token, Verdict, Vote,
+};
 
 /// What a script answered, free of any client library's types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +22,8 @@ pub(crate) struct Answer {
     ms: i64,
     id: String,
     more: [Value; 2],
-    /// Which shard of the voter it came from.
-    pub(crate) shard: usize,
+    /// Where it came from.
+    pub(crate) place: Place,
     /// What the voter's data are called: of the first answer of a call that asked for it.
     pub(crate) data: Option<String>,
 }
@@ -75,7 +77,7 @@ pub(crate) struct Mark {
 impl Answer {
     #[cfg(test)]
     pub(crate) fn of(code: i64, ms: i64, id: &str, more: [Value; 2]) -> Self {
-        Self { code, ms, id: id.into(), more, shard: 0, data: None }
+        Self { code, ms, id: id.into(), more, place: Place::default(), data: None }
     }
 
     #[cfg(test)]
@@ -108,7 +110,7 @@ impl Answer {
         match ([next(), next(), next()], [next(), next()]) {
             ([Value::Int(-1), _, Value::Text(message)], _) => Err(Cause::Rejected(message.into())),
             ([Value::Int(code), Value::Int(ms), Value::Text(id)], more) => {
-                Ok(Self { code, ms, id, more, shard: 0, data: None })
+                Ok(Self { code, ms, id, more, place: Place::default(), data: None })
             }
             (head, _) => Err(misshapen(&head)),
         }

@@ -12,13 +12,14 @@ use std::{
 
 use tokio::runtime::Handle;
 
-use super::{Identity, lock};
+use super::{Identity, Outcome, lock};
 use crate::{
     clock::{Clock, Moment},
     proto::{
         Cause, Data, KeptOut, Majorities, Place, Quarantined, Quorum, Register, RoundTrips,
-        Rounded, Shown, Stamp, Suspicion, Verdict,
+        Rounded, Shown, Stamp, Suspicion, Verdict, Vote,
     },
+    scripts::Answer,
     series::{Series, VoterSeries},
     signal::Signal,
 };
@@ -377,7 +378,14 @@ impl Standings {
         Duration::from_nanos(self.stood_still.load(Ordering::Acquire))
     }
 
-    /// Whether, and why, a voter's grants to requests of that moment do not count for new holds.
+    /// Whether, and why, a voter's grants to requests of that moment do not count for new holds, by
+    /// all that is known now.
+    ///
+    /// To be asked when an answer is counted, and not when it comes (law 1): what one voter shows
+    /// may concern those that have answered already. One is young by what others say of their age,
+    /// its clock is apart from theirs, and a clash that one names takes the votes of all. It works
+    /// the other way, too: where this client stood still, the first voter to answer seems to have
+    /// moved its clock, until a majority shows the same step.
     pub(crate) fn kept_out(&self, place: Place, sent: Moment) -> Option<KeptOut> {
         self.state().register.kept_out(place, sent)
     }
@@ -497,13 +505,22 @@ impl Drop for Standings {
 // Voters whose clients believe otherwise of the voters than this one, or have not been asked.
 
 impl Standings {
-    /// What a grant to a new hold that asked at that moment counts for, if not for a vote. A client
-    /// that is out of step with those of one voter may be with those of others that it does not
-    /// share a voter with: it gets no vote.
-    pub(crate) fn withheld(&self, place: Place, sent: Moment) -> Option<Verdict> {
-        let state = self.state();
-        let kept_out = state.register.kept_out(place, sent).map(KeptOut::verdict);
-        kept_out.or_else(|| Some(Verdict::Unknown(Cause::OutOfStep(state.apart(place.voter)?))))
+    /// A voter's vote, as it counts for a new hold that asked at that moment or later: a grant
+    /// counts for nothing where the voter may have forgotten whose its vote was. Nor does it where
+    /// clients disagree about the voters: a client that is out of step with those of one voter may
+    /// be with those of others that it does not share a voter with.
+    pub(crate) fn vote(&self, outcome: &Outcome<Answer>, sent: Moment) -> Vote {
+        let mut vote = Vote::of(outcome);
+        if let Ok(Answer { place, .. }) = outcome
+            && vote.verdict == Verdict::Granted
+            && !crate::mutant!("quarantined_vote_counts")
+        {
+            let state = self.state();
+            let kept_out = state.register.kept_out(*place, sent).map(KeptOut::verdict);
+            let apart = || Some(Verdict::Unknown(Cause::OutOfStep(state.apart(place.voter)?)));
+            vote.verdict = kept_out.or_else(apart).unwrap_or(Verdict::Granted);
+        }
+        vote
     }
 
     /// From now on only voters count whose roster was compared.

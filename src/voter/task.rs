@@ -296,7 +296,7 @@ impl Task {
             }
             for answer in &mut answers {
                 if let Ok(answer) = answer {
-                    answer.shard = shard;
+                    answer.place = place;
                 }
                 record(seen.series(), votes, answer, answered.since(sent));
             }

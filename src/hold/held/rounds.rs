@@ -6,7 +6,7 @@ use futures::{FutureExt, future::Fuse};
 
 use super::{Hold, HoldLoss, HoldState};
 use crate::{
-    acquire::{Ask, place},
+    acquire::Ask,
     clock::Moment,
     proto::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms, Verdict, Vote},
     scripts::Answer,
@@ -121,13 +121,13 @@ impl Hold {
 
     fn heard(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
         let (clock, panel) = (self.coordinator.clock(), self.coordinator.panel());
-        let place = place(voter, outcome);
+        let place = outcome.as_ref().ok().map(|answer| answer.place);
         let Vote { mut verdict, slots, .. } = Vote::of(outcome);
         // Those that it gave are no use to the hold.
         if slots.is_some() && slots != self.slots && !crate::mutant!("any_slot_is_a_vote") {
             verdict = Verdict::Absent;
         }
-        let kept_out = panel.standings.kept_out(place, sent.started);
+        let kept_out = place.and_then(|place| panel.standings.kept_out(place, sent.started));
         let mut state = self.state();
         let verdict = state.support.counted(voter, verdict, kept_out);
         let (at, sent) = (clock.now(), sent.backdated(state.stood_still));
@@ -136,7 +136,9 @@ impl Hold {
         state.checkup.heard(voter, is_sound, sent.in_full);
         let is_forgotten = state.support.is_forgotten(panel.quorum, sent.round);
         drop(state);
-        if lost.is_some_and(|given| panel.standings.lacks_vote(place, given)) {
+        if let (Some(place), Some(given)) = (place, lost)
+            && panel.standings.lacks_vote(place, given)
+        {
             panel.voters[voter].rename(place.shard);
         }
         RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten, at }
