@@ -1,6 +1,6 @@
 //! One attempt on the voters: `proto` decides, this sends and listens.
 
-use std::{pin::pin, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     Ask, Coordinator, LockRecord,
@@ -41,37 +41,20 @@ impl Coordinator {
         let circle = record.info().circle(claim.hold());
         let mut grant = Grant::new(self.panel.quorum, circle, rules, started, window.answers);
         let mut replies = self.panel.ask_all(&call);
-        // A block, so that what comes behind it needs no room for the timer.
-        let lost = {
-            let (mut now, mut due) = (started, None);
-            let mut sleep = pin!(self.clock.sleep_until(started));
-            loop {
-                match attempt.next(now) {
-                    Next::Wait(until) => {
-                        // Mostly it is the same from one answer to the next.
-                        if due != Some(until) {
-                            due = Some(until);
-                            sleep.set(self.clock.sleep_until(until));
-                        }
-                        let heard = tokio::select! {
-                            biased;
-                            heard = replies.next() => Some(heard),
-                            () = &mut sleep => None,
-                        };
-                        now = self.clock.now();
-                        if let Some((voter, outcome)) = heard {
-                            let vote = self.panel.hear(&mut grant, voter, &outcome);
-                            attempt.heard(voter, vote.verdict, now);
-                        } else if !crate::mutant!("ended_sleep_is_awaited") {
-                            due = None;
-                        }
+        let mut now = started;
+        let lost = loop {
+            match attempt.next(now) {
+                Next::Wait(until) => {
+                    let heard = self.clock.in_time(until, replies.next()).await;
+                    now = self.clock.now();
+                    if let Some((voter, outcome)) = heard {
+                        let vote = self.panel.hear(&mut grant, voter, &outcome);
+                        attempt.heard(voter, vote.verdict, now);
                     }
-                    Next::AskAgain(voters) => {
-                        self.panel.ask_again(&mut replies, &voters, &call);
-                    }
-                    Next::Won(_) => break None,
-                    Next::Lost(loss) => break Some(loss),
                 }
+                Next::AskAgain(voters) => self.panel.ask_again(&mut replies, &voters, &call),
+                Next::Won(_) => break None,
+                Next::Lost(loss) => break Some(loss),
             }
         };
         let settled = match lost {

@@ -2,15 +2,16 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, OptionFuture},
+};
 
 use super::{Coordinator, LockRecord, Panel};
 use crate::{
     acquire::wakeup::{self, Hearing, Listening},
     clock::Moment,
-    proto::{
-        Cause, Census, Error, Incumbent, Kind, Leader, LeaderWatch, Sight, WatchNext, WhoLeads,
-    },
+    proto::{Cause, Census, Error, Incumbent, Leader, LeaderWatch, Sight, WatchNext, WhoLeads},
     scripts::Answer,
     series::ObserverSeries,
     voter::{Call, Outcome},
@@ -66,15 +67,11 @@ impl Coordinator {
                     }
                     _ => {}
                 }
-                tokio::select! {
-                    biased;
-                    (voter, outcome) = replies.next(), if census.is_open() => {
-                        census.hear(voter, panel.sight(outcome, started));
-                    }
-                    () = clock.sleep_until(again.unwrap_or(due).min(due)) => match again {
-                        Some(again) if again < due => break,
-                        _ => census.close(rules.voter_deadline),
-                    },
+                let until = again.unwrap_or(due).min(due);
+                match clock.in_time(until, replies.next()).await {
+                    Some((voter, outcome)) => census.hear(voter, panel.sight(outcome, started)),
+                    None if until < due => break,
+                    None => census.close(rules.voter_deadline),
                 }
             }
         }
@@ -91,13 +88,7 @@ impl Coordinator {
         match finding {
             WhoLeads::Led { leader, .. } => Ok(Some(leader)),
             WhoLeads::Vacant => Ok(None),
-            WhoLeads::Unclear => {
-                let lock = asked.record.info().name.as_str().into();
-                let after = self.clock.now().since(began);
-                let needed = self.panel.quorum.needed();
-                let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
-                Err(Error::new(kind, self.panel.report(census.verdicts())))
-            }
+            WhoLeads::Unclear => Err(self.undecided(&*asked.record, census.verdicts(), began)),
         }
     }
 }
@@ -181,16 +172,10 @@ impl ElectionWatch {
 
     async fn wait(&mut self, coordinator: &Coordinator, until: Moment) {
         let Self { watch, hearing, subscribing, .. } = self;
-        let subscribed = async {
-            match subscribing {
-                Some(subscribing) => subscribing.await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             () = hearing.changed() => {}
-            () = subscribed => {
+            Some(()) = OptionFuture::from(subscribing.as_mut()) => {
                 watch.hears(coordinator.clock.now());
                 *subscribing = None;
             }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Coordinator, LockRecord, Panel};
+use super::{Coordinator, LockRecord};
 use crate::{
+    clock::Moment,
     proto::{Cause, Error, Kind, Rules, Verdict},
     scripts::Answer,
     voter::{Call, Outcome},
@@ -13,18 +14,9 @@ use crate::{
 const LINGER: Duration = Duration::from_millis(100);
 
 impl Coordinator {
-    /// The answers of all voters, as far as they come in time; of a majority at least. One that
-    /// answers much later than a majority and than it usually does is not waited for.
-    pub(crate) async fn ask_everybody(
-        &self,
-        record: &dyn LockRecord,
-        call: &Call,
-        rules: Rules,
-    ) -> Result<Vec<Outcome<Answer>>, Error> {
-        self.ask_until(record, call, rules, |_| false).await
-    }
-
-    /// The same, until the answers so far are enough.
+    /// The answers of all voters until they are enough, as far as they come in time; of a majority
+    /// at least. One that answers much later than a majority and than it usually does is not waited
+    /// for.
     pub(crate) async fn ask_until(
         &self,
         record: &dyn LockRecord,
@@ -35,8 +27,10 @@ impl Coordinator {
         let began = self.clock.now();
         let gathered = async { Ok(self.gather(call, rules, are_enough).await) };
         let answers = self.gate.within(gathered).await?;
-        self.check_quorum(record, &answers, self.clock.now().since(began))?;
-        Ok(answers)
+        if self.panel.quorum.reached(|voter| answers[voter].is_ok()) {
+            return Ok(answers);
+        }
+        Err(self.unanswered(record, &answers, began))
     }
 
     /// The answers of all voters until they are enough, or those that are missing are late.
@@ -53,16 +47,13 @@ impl Coordinator {
         let started = clock.now();
         let (mut due, mut is_heard) = (started + rules.voter_deadline, false);
         for _ in 0..answers.len() {
-            tokio::select! {
-                biased;
-                (voter, answer) = asked.next() => answers[voter] = answer,
-                () = clock.sleep_until(due) => {
-                    let late = Cause::TimedOut(clock.now().since(started));
-                    let unheard = answers.iter_mut().filter(|it| **it == Err(Cause::Unheard));
-                    unheard.for_each(|answer| *answer = Err(late.clone()));
-                    break;
-                }
-            }
+            let Some((voter, answer)) = clock.in_time(due, asked.next()).await else {
+                let late = Cause::TimedOut(clock.now().since(started));
+                let unheard = answers.iter_mut().filter(|it| **it == Err(Cause::Unheard));
+                unheard.for_each(|answer| *answer = Err(late.clone()));
+                break;
+            };
+            answers[voter] = answer;
             if are_enough(&answers) {
                 break;
             }
@@ -76,33 +67,30 @@ impl Coordinator {
         answers
     }
 
-    fn check_quorum(
-        &self,
-        record: &dyn LockRecord,
-        answers: &[Outcome<Answer>],
-        after: Duration,
-    ) -> Result<(), Error> {
-        let Panel { quorum, .. } = &self.panel;
-        if quorum.reached(|voter| answers[voter].is_ok()) {
-            return Ok(());
-        }
-        Err(self.unanswered(record, answers, after))
-    }
-
-    /// The error where too few voters have said what was asked.
+    /// The error where too few voters have said what they were asked at that moment.
     pub(crate) fn unanswered(
         &self,
         record: &dyn LockRecord,
         answers: &[Outcome<Answer>],
-        after: Duration,
+        asked: Moment,
     ) -> Error {
         let verdicts = answers.iter().map(|answer| match answer {
             Ok(answer) => answer.whose(),
             Err(cause) => Verdict::Unknown(cause.clone()),
         });
+        self.undecided(record, verdicts.collect(), asked)
+    }
+
+    /// The same by what it comes to, voter by voter.
+    pub(super) fn undecided(
+        &self,
+        record: &dyn LockRecord,
+        verdicts: Vec<Verdict>,
+        asked: Moment,
+    ) -> Error {
         let lock = record.info().name.as_str().into();
-        let needed = self.panel.quorum.needed();
+        let (needed, after) = (self.panel.quorum.needed(), self.clock.now().since(asked));
         let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
-        Error::new(kind, self.panel.report(verdicts.collect()))
+        Error::new(kind, self.panel.report(verdicts))
     }
 }

@@ -18,8 +18,7 @@ use crate::{
         Bid, BidNext, Defeat, Denial, Error, Grant, HoldId, Limit, Loss, Refusal, Rules, Ticket,
         Until, Vote, Wait, WaitNext, Wake,
     },
-    scripts::Answer,
-    voter::{Outcome, Replies},
+    voter::Replies,
 };
 
 /// How many waiters of a client stand in the queue of a lock with an order. Each costs every voter
@@ -252,8 +251,7 @@ impl Waiter<'_> {
         let rules = panel.adapt(self.record.rules());
         let (mut bid, limit) = self.start_bid(rules, started);
         // Before it asks: calls in between would not be heard.
-        let unheard = !coordinator.wakeups.hears_calls();
-        let hold = self.next_hold();
+        let (unheard, hold) = (!coordinator.wakeups.hears_calls(), self.next_hold());
         let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
         let circle = self.record.info().circle(claim.hold());
         let mut grant = Grant::new(panel.quorum, circle, rules, started, limit);
@@ -298,9 +296,11 @@ impl Waiter<'_> {
                             WaitNext::GiveUp(_) => break None,
                         };
                     }
+                    // None where nobody is to answer any more.
+                    let next = OptionFuture::from(replies.as_mut().map(Replies::next));
                     tokio::select! {
                         biased;
-                        Some((voter, outcome)) = next_of(&mut replies) => {
+                        Some((voter, outcome)) = next => {
                             let vote = panel.hear(&mut grant, voter, &outcome);
                             bid.heard(voter, vote.verdict, vote.ticket, clock.now());
                             if !bid.owes(voter) {
@@ -350,13 +350,6 @@ impl Waiter<'_> {
         let defeat = |loss| Defeat { loss, votes: bid.into_votes(), started };
         loss.map_or(BidEnd::CutShort, |loss| BidEnd::Lost(defeat(loss)))
     }
-}
-
-/// The next answer, if any is to come.
-fn next_of(
-    replies: &mut Option<Replies>,
-) -> OptionFuture<impl Future<Output = (usize, Outcome<Answer>)>> {
-    replies.as_mut().map(Replies::next).into()
 }
 
 impl Drop for Waiter<'_> {

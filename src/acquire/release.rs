@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
-use futures::{
-    FutureExt,
-    future::{FusedFuture, OptionFuture},
-};
+use futures::future::OptionFuture;
 
 use super::{Coordinator, LockRecord};
 use crate::{
@@ -43,7 +40,7 @@ impl Coordinator {
     ) -> Votes {
         let mut votes = Votes::new(self.panel.quorum);
         let mut ended = pin!(self.clock.sleep(lease));
-        let mut impatient = pin!(self.clock.sleep(self.voter_deadline()).fuse());
+        let (mut impatient, mut is_patient) = (pin!(self.clock.sleep(self.voter_deadline())), true);
         // Why those have not answered that are asked once more, and who is to be.
         let (mut causes, mut broken) = (BTreeMap::new(), Vec::new());
         while !votes.settles_release() {
@@ -63,7 +60,7 @@ impl Coordinator {
                             }
                         }
                         Err(cause @ (Cause::Unreachable(_) | Cause::Broken(_)))
-                            if again.is_some() && !impatient.is_terminated() =>
+                            if again.is_some() && is_patient =>
                         {
                             causes.insert(voter, cause);
                             broken.push(voter);
@@ -73,7 +70,8 @@ impl Coordinator {
                     };
                     votes.record(voter, verdict);
                 }
-                () = &mut impatient => {
+                () = &mut impatient, if is_patient || crate::mutant!("ended_sleep_is_awaited") => {
+                    is_patient = false;
                     broken.clear();
                     for (voter, cause) in &causes {
                         votes.close_one(*voter, cause);

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::OptionFuture;
+
 use super::{Coordinator, Panel};
 use crate::{
     clock::{Clock, Moment},
@@ -76,17 +78,11 @@ impl Comparing {
         let Self { clock, standings, replies, voters, .. } = self;
         let waiting = voters.iter().filter(|voter| asks && !voter.is_asked);
         let due = waiting.map(|voter| voter.due).chain(limit).min();
-        let sleep = async {
-            match due {
-                Some(due) => clock.sleep_until(due).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             heard = replies.next() => Some(heard),
             () = standings.connected().changed_since(seen) => None,
-            () = sleep => None,
+            Some(()) = OptionFuture::from(due.map(|due| clock.sleep_until(due))) => None,
         }
     }
 

@@ -71,8 +71,7 @@ impl Exclusive {
             quorum.reached(|voter| says(&answers[voter]))
         };
         let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
-        let (call, clock) = (record.inspect(0), coordinator.clock());
-        let started = clock.now();
+        let (call, started) = (record.inspect(0), coordinator.clock().now());
         let asked = coordinator.ask_until(&*record, &call, record.rules(), are_enough);
         let answers = asked.await?;
         let given = |voter: usize| matches!(&answers[voter], Ok(it) if it.is_done());
@@ -83,7 +82,7 @@ impl Exclusive {
             return Ok(false);
         }
         // Those that did not answer decide.
-        Err(coordinator.unanswered(&*record, &answers, clock.now().since(started)))
+        Err(coordinator.unanswered(&*record, &answers, started))
     }
 
     pub(super) fn usable(&self) -> Result<Arc<MutexRecord>, Error> {

@@ -87,6 +87,7 @@ impl Record {
         handle: &LockHandle,
         call: &Call,
     ) -> Result<Vec<Outcome<Answer>>, Error> {
-        handle.coordinator().ask_everybody(&*self.lock, call, self.lock.rules()).await
+        let rules = self.lock.rules();
+        handle.coordinator().ask_until(&*self.lock, call, rules, |_| false).await
     }
 }

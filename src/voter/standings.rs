@@ -381,11 +381,11 @@ impl Standings {
     /// Whether, and why, a voter's grants to requests of that moment do not count for new holds, by
     /// all that is known now.
     ///
-    /// To be asked when an answer is counted, and not when it comes (law 1): what one voter shows
-    /// may concern those that have answered already. One is young by what others say of their age,
-    /// its clock is apart from theirs, and a clash that one names takes the votes of all. It works
-    /// the other way, too: where this client stood still, the first voter to answer seems to have
-    /// moved its clock, until a majority shows the same step.
+    /// To be asked when an answer is counted, and not when it comes (law 1): what is known of a
+    /// voter may change in between, by what it says to another hold (it lacks a vote that it gave)
+    /// and by what other voters say: it is younger than they are, its clock is apart from theirs.
+    /// It works the other way, too: where this client stood still, the first voter to answer seems
+    /// to have moved its clock, until a majority shows the same step.
     pub(crate) fn kept_out(&self, place: Place, sent: Moment) -> Option<KeptOut> {
         self.state().register.kept_out(place, sent)
     }

@@ -1,8 +1,6 @@
 //! Rounds of renewal, and what the answers to them count for.
 
-use std::{pin::pin, sync::Arc, time::Duration};
-
-use futures::{FutureExt, future::Fuse};
+use std::{sync::Arc, time::Duration};
 
 use super::{Hold, HoldLoss, HoldState};
 use crate::{
@@ -192,7 +190,6 @@ impl Hold {
         exchange: &mut Exchange,
     ) -> RoundEnd {
         let clock = self.coordinator.clock();
-        let (mut due, mut sleep) = (None, pin!(Fuse::terminated()));
         // Read once for each answer: many rounds go on at the same time.
         let mut now = round.started();
         let end = loop {
@@ -200,26 +197,20 @@ impl Hold {
                 RoundNext::End(end) => break end,
                 RoundNext::AskAgain(voters) => self.ask_again(exchange, &voters),
                 RoundNext::Wait(until) => {
-                    // Mostly it is the same from one answer to the next.
-                    if due != Some(until) {
-                        due = Some(until);
-                        sleep.set(clock.sleep_until(until).fuse());
-                    }
-                    tokio::select! {
-                        biased;
-                        (voter, outcome) = exchange.replies.next() => {
-                            let heard = self.heard(exchange.sent, voter, &outcome);
-                            now = heard.at;
-                            let is_absent = heard.verdict == Verdict::Absent;
-                            round.heard(voter, heard.verdict, heard.suspected);
-                            if heard.is_forgotten {
-                                round.vanish();
-                            } else if is_absent {
-                                // That it has no vote of the hold is known now.
-                                self.ask_again(exchange, &[voter]);
-                            }
-                        }
-                        () = &mut sleep => (due, now) = (None, clock.now()),
+                    let next = exchange.replies.next();
+                    let Some((voter, outcome)) = clock.in_time(until, next).await else {
+                        now = clock.now();
+                        continue;
+                    };
+                    let heard = self.heard(exchange.sent, voter, &outcome);
+                    now = heard.at;
+                    let is_absent = heard.verdict == Verdict::Absent;
+                    round.heard(voter, heard.verdict, heard.suspected);
+                    if heard.is_forgotten {
+                        round.vanish();
+                    } else if is_absent {
+                        // That it has no vote of the hold is known now.
+                        self.ask_again(exchange, &[voter]);
                     }
                 }
             }
@@ -245,19 +236,15 @@ impl Hold {
                 }
                 state.failed = round.verdicts();
             }
-            RoundEnd::Superseded => {
+            RoundEnd::Superseded | RoundEnd::Vanished => {
                 let mut state = self.state();
                 state.failed = round.verdicts();
-                let forced = state.failed.contains(&Verdict::Revoked);
-                self.lose(
-                    &mut state,
-                    if forced { HoldLoss::Revoked } else { HoldLoss::Superseded },
-                );
-            }
-            RoundEnd::Vanished => {
-                let mut state = self.state();
-                state.failed = round.verdicts();
-                self.lose(&mut state, HoldLoss::Vanished);
+                let loss = match end {
+                    RoundEnd::Vanished => HoldLoss::Vanished,
+                    _ if state.failed.contains(&Verdict::Revoked) => HoldLoss::Revoked,
+                    _ => HoldLoss::Superseded,
+                };
+                self.lose(&mut state, loss);
             }
         }
         end
