@@ -56,3 +56,18 @@ async fn a_renewal_that_left_in_the_quarantine_does_not_count_when_its_answer_co
     sleep(secs(10)).await;
     assert_eq!(guard.votes(), 3);
 }
+
+// The same of a new lock: another hold may have had the vote when the voter granted it.
+#[tokio::test(start_paused = true)]
+async fn a_vote_that_was_asked_for_in_the_quarantine_does_not_count_when_it_comes_after_it() {
+    let voters = old_voters(3);
+    let ada = client(&voters).await;
+    voters[0].restart_empty();
+    assert_eq!(kept_out(&ada, 0).await, (Quarantine::Restarted, LEASE));
+    voters[2].kill();
+    let _slow = voters[0].fault(Fault::Delay { there: ms(0), back: ms(50) });
+    sleep(LEASE - ms(20)).await;
+    let early = ada.mutex("a").try_lock().await;
+    assert!(early.is_err_and(|error| error.is_no_quorum()), "twenty milliseconds before the end");
+    assert!(ada.mutex("a").try_lock().await.unwrap().is_some());
+}
