@@ -110,9 +110,9 @@ impl Tour {
         let held = self.ben.mutex(LOCK).lock().await?;
         let asked_before = self.voters[0].runs("mutex/acquire");
         let waiter = tokio::spawn(self.ada.mutex(LOCK).lock());
-        let listens = |voter: &EmbeddedVoter| !voter.subscriptions().is_empty();
-        eventually("Ada listens", async || self.voters.iter().all(listens)).await?;
-        self.tell("Ben holds; Ada listens on every voter");
+        let queues = |voter: &EmbeddedVoter| voter.keys().iter().any(|key| key.ends_with(":queue"));
+        eventually("Ada waits", async || self.voters.iter().all(queues)).await?;
+        self.tell("Ben holds; Ada stands in the queue on every voter");
         sleep(Duration::from_millis(300)).await;
         let released = now();
         held.release().await?;

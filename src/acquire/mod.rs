@@ -96,8 +96,23 @@ impl Coordinator {
             fewer_told: FewerTold::default(),
         };
         this.spawn(this.gate.watch_runtime());
+        this.spawn(this.hear_calls());
         tracing::info!(client = %this.client(), "client connected");
         this
+    }
+
+    /// Listens to the client's own channel, for as long as the client lives: voters call there
+    /// whoever is next in a queue.
+    fn hear_calls(&self) -> impl Future<Output = ()> + use<> {
+        let channel: Arc<str> = format!("{}{}", self.settings.keys.calls(), self.client()).into();
+        let Panel { voters, quorum, .. } = &self.panel;
+        let replies = voters.iter().map(|voter| voter.subscribe(Arc::clone(&channel))).collect();
+        let (subscribed, wakeups) = (wakeup::majority(replies, *quorum), Arc::clone(&self.wakeups));
+        async move {
+            subscribed.await;
+            // Who has asked by now was perhaps called, and not heard it.
+            wakeups.miss_calls();
+        }
     }
 
     pub(crate) fn panel(&self) -> &Panel {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::OptionFuture;
 
 use super::{
-    Ask, Coordinator, LockRecord, Panel,
+    Ask, Coordinator, LockRecord,
     admission::Admitted,
     attempt::outcome_of,
     claim::{Claim, Won},
@@ -127,13 +127,6 @@ impl Coordinator {
         let ask = Ask { ticket, token, ..Ask::new(hold, lease) };
         self.panel.ask_all(&record.acquire(&ask))
     }
-
-    /// Completes when a majority is known to call this client when one of its waiters is the first.
-    async fn hear_calls(&self) {
-        let channel = format!("{}{}", self.settings.keys.calls(), self.ids.client()).into();
-        let Panel { voters, quorum, .. } = &self.panel;
-        self.wakeups.hear_calls(voters, &channel, *quorum).await;
-    }
 }
 
 impl Waiter<'_> {
@@ -250,8 +243,7 @@ impl Waiter<'_> {
         let started = clock.now();
         let rules = panel.adapt(self.record.rules());
         let (mut bid, limit) = self.start_bid(rules, started);
-        // Before it asks: calls in between would not be heard.
-        let (unheard, hold) = (!coordinator.wakeups.hears_calls(), self.next_hold());
+        let hold = self.next_hold();
         let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
         let circle = self.record.info().circle(claim.hold());
         let mut grant = Grant::new(panel.quorum, circle, rules, started, limit);
@@ -308,7 +300,6 @@ impl Waiter<'_> {
                             }
                         }
                         subscribed = self.ears.changed() => if subscribed? { break None },
-                        () = coordinator.hear_calls(), if unheard && bid.is_refused() => break None,
                         () = clock.sleep_until(until) => {}
                     }
                 }

@@ -4,15 +4,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use futures::{
-    FutureExt, StreamExt,
-    future::{BoxFuture, Shared},
-    stream::FuturesUnordered,
-};
+use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
     proto::{HoldId, Place, Quorum},
@@ -28,7 +23,7 @@ const FOR_OTHERS: &str = "00";
 #[derive(Debug, Default)]
 pub(crate) struct Wakeups(Mutex<Tables>);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Tables {
     /// Who listens to each channel.
     channels: BTreeMap<Arc<str>, Vec<Arc<Signal<Heard>>>>,
@@ -36,8 +31,6 @@ struct Tables {
     callees: BTreeMap<Arc<str>, Arc<Signal<Heard>>>,
     /// Places of this client, by the places of this client that they stand right behind.
     followers: BTreeSet<(Arc<str>, Arc<str>)>,
-    /// Completes once the client's own channel is heard by a majority, if anybody ever asked.
-    calls: Option<Shared<BoxFuture<'static, ()>>>,
 }
 
 /// What one waiter has heard since it forgot what came before.
@@ -79,26 +72,13 @@ impl Wakeups {
         });
     }
 
-    /// Whether the client's own channel is known to be heard.
-    pub(crate) fn hears_calls(&self) -> bool {
-        self.with_tables(|tables| tables.calls.as_ref().is_some_and(|calls| calls.peek().is_some()))
-    }
-
-    /// Listens to the client's own channel from now on; completes when a majority is known to be
-    /// heard, or none is left that could be.
-    pub(crate) fn hear_calls(
-        &self,
-        voters: &[Voter],
-        channel: &Arc<str>,
-        quorum: Quorum,
-    ) -> Shared<BoxFuture<'static, ()>> {
+    /// Calls may have been lost: whoever waits must look again.
+    pub(super) fn miss_calls(&self) {
         self.with_tables(|tables| {
-            let listen = || {
-                let replies = voters.iter().map(|voter| voter.subscribe(Arc::clone(channel)));
-                majority(replies.collect(), quorum).boxed().shared()
-            };
-            tables.calls.get_or_insert_with(listen).clone()
-        })
+            for heard in tables.channels.values().flatten().chain(tables.callees.values()) {
+                heard.change(|heard| heard.missed = true);
+            }
+        });
     }
 }
 
@@ -113,14 +93,6 @@ pub(crate) async fn majority(replies: Vec<VoterReply<()>>, quorum: Quorum) {
         if quorum.reached(|voter| agreed[voter]) {
             return;
         }
-    }
-}
-
-impl fmt::Debug for Tables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut tables = f.debug_struct("Tables");
-        tables.field("channels", &self.channels).field("callees", &self.callees);
-        tables.finish_non_exhaustive()
     }
 }
 
@@ -173,11 +145,7 @@ impl Ear for VoterEar {
     }
 
     fn missed(&self) {
-        self.wakeups.with_tables(|tables| {
-            for heard in tables.channels.values().flatten().chain(tables.callees.values()) {
-                heard.change(|heard| heard.missed = true);
-            }
-        });
+        self.wakeups.miss_calls();
     }
 }
 

@@ -191,7 +191,7 @@ impl Fixture {
     }
 
     /// Each voter's channels that somebody listens to.
-    pub fn subscriptions(&self) -> Vec<Vec<String>> {
+    fn subscriptions(&self) -> Vec<Vec<String>> {
         let channels = |site: &Site| match site {
             Site::Embedded { voter, .. } => voter.subscriptions(),
             Site::Real { server, .. } => {
@@ -201,11 +201,14 @@ impl Fixture {
         self.sites.iter().map(channels).collect()
     }
 
-    /// No channel of any lock is listened to. Those by which clients are called stay: one for each
-    /// client that ever waited in a queue.
-    fn nobody_listens(&self) -> bool {
-        let calls = |channel: &String| channel.starts_with("quorate:calls:");
-        self.subscriptions().iter().flatten().all(calls)
+    /// Each voter's channels of locks that somebody listens to: not those by which each client is
+    /// called for as long as it lives.
+    pub fn lock_channels(&self) -> Vec<Vec<String>> {
+        let mut channels = self.subscriptions();
+        for there in &mut channels {
+            there.retain(|channel| !channel.starts_with("quorate:calls:"));
+        }
+        channels
     }
 
     /// Waits until there is neither a key nor a listener on any voter.
@@ -216,7 +219,8 @@ impl Fixture {
     /// Waits until every voter has just these keys and nobody listens to anything.
     pub async fn until_only(&self, keys: &[&str]) {
         eventually_async(&format!("no voter has keys but {keys:?}, nor listeners"), async || {
-            self.keys().iter().all(|there| there == keys) && self.nobody_listens()
+            let nobody_listens = self.lock_channels().iter().all(Vec::is_empty);
+            nobody_listens && self.keys().iter().all(|there| there == keys)
         })
         .await;
     }
@@ -231,10 +235,19 @@ impl Fixture {
         .await;
     }
 
-    /// Waits until somebody listens to something on every voter.
+    /// Waits until somebody listens to the channel of a lock on every voter.
     pub async fn until_listening(&self) {
         eventually_async("every voter has a listener", async || {
-            self.subscriptions().iter().all(|channels| !channels.is_empty())
+            self.lock_channels().iter().all(|channels| !channels.is_empty())
+        })
+        .await;
+    }
+
+    /// Waits until somebody stands in the queue of a lock on every voter.
+    pub async fn until_queued(&self) {
+        let is_queue = |key: &String| key.ends_with(":queue");
+        eventually_async("every voter has a queue", async || {
+            self.keys().iter().all(|keys| keys.iter().any(is_queue))
         })
         .await;
     }

@@ -13,7 +13,7 @@ use std::{
 
 use quorate::{Builder, Quorate};
 
-use quorate_support::{Proxy, RedisServer, Reply, Settings, without_lasting};
+use quorate_support::{Proxy, RedisServer, Reply, Settings, eventually_async, without_lasting};
 
 pub const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -147,10 +147,18 @@ pub fn subscribers(server: &RedisServer, kind: &str, name: &str) -> i64 {
     }
 }
 
-/// How many channels there are on which a client is called that waits in a queue.
+/// How many clients are called on this server when they are next in a queue.
 pub fn called(server: &RedisServer) -> usize {
     let channels = server.command(&["PUBSUB", "CHANNELS", "quorate:calls:*"]);
     channels.expect("it answers").texts().len()
+}
+
+/// Waits until so many places stand in the queue of the mutex `a`, on each server.
+pub async fn until_queued(servers: &[RedisServer], places: i64) {
+    let stand = |server: &RedisServer| {
+        server.command(&["ZCARD", "quorate:{a}:queue"]) == Ok(Reply::Int(places))
+    };
+    eventually_async("they stand in the queue", async || servers.iter().all(stand)).await;
 }
 
 /// The time since the first call in this process, on one monotonic clock for all threads.

@@ -45,15 +45,9 @@ async fn a_hold_that_is_ended_by_its_id_is_lost_and_whoever_waits_is_next(on: Fi
         let first = access.have(&ours, None).await;
         let hold = first.hold().clone();
         let client = theirs.clone();
-        // A plain mutex has those who listen, the others have a queue.
         let wanted = if access == Lock { Lock } else { access.excludes() };
         let waiting = tokio::spawn(async move { wanted.have(&client, None).await });
-        if access == Lock {
-            on.until_listening().await;
-            sleep(ms(100)).await;
-        } else {
-            until_waiting(&theirs, kind, "a", 1).await;
-        }
+        until_waiting(&theirs, kind, "a", 1).await;
         let watch = Stopwatch::start();
         let confirmed = admin.end(kind, "a", &hold).await.expect("it is held");
         assert!((on.voters() / 2 + 1..=on.voters()).contains(&confirmed), "{confirmed}");

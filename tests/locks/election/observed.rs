@@ -48,7 +48,7 @@ async fn an_observer_is_told_who_leads_and_each_change_that_lasts(on: Fixture) {
 async fn an_observer_that_is_dropped_listens_no_more(on: Fixture) {
     let election = on.client().await.election("a");
     let mut observers = [election.observe(), election.observe()];
-    assert!(on.subscriptions().iter().all(Vec::is_empty), "it was not polled yet");
+    assert!(on.lock_channels().iter().all(Vec::is_empty), "it was not polled yet");
     for observer in &mut observers {
         observed(observer).await;
     }

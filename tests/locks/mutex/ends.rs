@@ -72,7 +72,7 @@ async fn close_tells_whoever_waits(on: Fixture) {
     let guard = on.client().await.mutex("a").lock().await.unwrap();
     let client = on.connect(on.builder().poll_interval(secs(600))).await;
     let waiters = [(); 3].map(|()| tokio::spawn(client.mutex("a").lock()));
-    on.until_listening().await;
+    on.until_queued().await;
     sleep(ms(100)).await;
     client.close().await;
     for waiter in waiters {

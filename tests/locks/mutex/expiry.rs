@@ -52,7 +52,7 @@ async fn enters_after_death(on: Fixture, lease: Duration, renewed: bool) {
     let holder = hold(&on, "a", lease, renewed).await;
     let after = Stopwatch::start();
     let waiter = waiter(&on).await;
-    on.until_listening().await;
+    on.until_queued().await;
     holder.die();
     timeout(on.at_most(lease), waiter).await.expect("it enters").unwrap();
     assert!(before.time() >= trusted(lease), "two hold it: {:?}", before.time());

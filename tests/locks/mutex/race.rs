@@ -31,7 +31,7 @@ async fn a_client_that_takes_the_lock_again_and_again_starves_no_other(on: Fixtu
         });
     }
     let waiter = tokio::spawn(other.mutex("a").lock());
-    on.until_listening().await;
+    on.until_queued().await;
     guard.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
     assert!(!tasks.is_empty() && tasks.try_join_next().is_none(), "no task has had all its turns");

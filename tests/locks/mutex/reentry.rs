@@ -115,7 +115,7 @@ async fn an_owner_passes_the_line_that_waits_for_it(on: Fixture) {
         let mutex = client.mutex("a");
         waiting.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
     }
-    on.until_listening().await;
+    on.until_queued().await;
     let inner = timeout(secs(20), mine.lock()).await.expect("it passes").unwrap();
     assert_eq!(inner.count(), 2);
     let again = timeout(secs(20), mine.try_lock()).await.expect("so does a try").unwrap();
@@ -137,7 +137,7 @@ async fn when_one_task_of_an_owner_enters_its_others_follow(on: Fixture) {
     for _ in 0..4 {
         waiting.spawn(client.mutex("a").owner(&owner).lock());
     }
-    on.until_listening().await;
+    on.until_queued().await;
     other.release().await.unwrap();
     let mut guards = Vec::new();
     while let Some(entered) = timeout(secs(20), waiting.join_next()).await.expect("all enter") {

@@ -8,13 +8,19 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Waker},
+    time::Duration,
 };
 
-use tokio::{task::JoinSet, time::sleep};
+use quorate::embedded::{self, Fault};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use quorate_tests::{
     claims,
     fixture::{Fixture, Stopwatch, ms, secs},
+    inside::client,
 };
 
 claims!(everywhere of both:
@@ -31,8 +37,8 @@ async fn a_release_wakes_a_waiter_of_another_client_without_polling(on: Fixture)
     let guard = on.client().await.mutex("a").lock().await.unwrap();
     let theirs = on.connect(on.builder().poll_interval(secs(600))).await.mutex("a");
     let waiter = tokio::spawn(theirs.lock());
-    on.until_listening().await;
-    // Long enough for the second attempt, after which the waiter sleeps.
+    on.until_queued().await;
+    // Long enough for the answers to come, after which the waiter sleeps.
     sleep(ms(200)).await;
     let watch = Stopwatch::start();
     guard.release().await.unwrap();
@@ -96,11 +102,34 @@ async fn a_waiter_that_is_cancelled_leaves_the_holder_alone_and_stops_listening(
     let guard = on.client().await.mutex("a").lock().await.unwrap();
     let theirs = on.client().await.mutex("a");
     let waiter = tokio::spawn(theirs.lock());
-    on.until_listening().await;
+    on.until_queued().await;
     waiter.abort();
     assert!(waiter.await.unwrap_err().is_cancelled());
     on.until_only(&[RECORD]).await;
     assert_eq!(&theirs.inspect().await.unwrap().holder().unwrap().hold, guard.hold());
     guard.release().await.unwrap();
     on.until_clean().await;
+}
+
+// The client asks before it is known to listen, and the call is lost.
+#[tokio::test(start_paused = true)]
+async fn who_asks_before_its_client_listens_asks_again_once_it_does() {
+    let voters = embedded::voters(3);
+    let guard = client(&voters).await.mutex("a").lock().await.unwrap();
+    let theirs = client(&voters).await;
+    let late = Fault::Delay { there: Duration::ZERO, back: ms(150) };
+    for voter in &voters {
+        voter.fault_each(move |sent| match sent.script() {
+            _ if sent.is_message() => vec![Fault::DropReplies],
+            None => vec![late],
+            Some(_) => Vec::new(),
+        });
+    }
+    let waiter = tokio::spawn(theirs.mutex("a").lock());
+    sleep(ms(50)).await;
+    guard.release().await.unwrap();
+    sleep(ms(50)).await;
+    assert!(!waiter.is_finished(), "it was not called");
+    let entered = timeout(ms(100), waiter).await.expect("it asks again").unwrap();
+    entered.unwrap().release().await.unwrap();
 }

@@ -67,7 +67,7 @@ async fn who_waits_for_one_holds_none_of_the_others(on: Fixture) {
     let taken = theirs.mutex("b").lock().await.unwrap();
     let all = quorum.lock_all([quorum.mutex("a"), quorum.mutex("b")]);
     let waits = tokio::spawn(all.lock());
-    on.until_listening().await;
+    on.until_queued().await;
     for _ in 0..10 {
         let guard = theirs.mutex("a").lock().await.unwrap();
         sleep(ms(10)).await;

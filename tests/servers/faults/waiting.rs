@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use quorate_support::{Proxy, RedisServer, eventually_async};
+use quorate_support::{Proxy, eventually_async};
 use quorate_tests::scene::{
     DURABLE, MS, builder, builder_through, called, connect, now, proxies, servers, servers_with,
-    since,
+    since, until_queued,
 };
 
 /// Asking again because of time alone is out of reach of these tests.
@@ -22,8 +22,7 @@ async fn a_waiter_whose_connections_are_all_cut_recovers_and_enters() {
     let waiter = connect(builder_through(&proxies).poll_interval(MINUTE)).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
     let waiting = tokio::spawn(waiter.mutex("a").lock());
-    let heard = async || servers.iter().all(|server| called(server) == 1);
-    eventually_async("the waiter listens everywhere", heard).await;
+    until_queued(&servers, 1).await;
 
     for proxy in &proxies {
         proxy.refuse().await;
@@ -47,11 +46,11 @@ async fn voters_that_come_back_are_listened_to_again() {
     let waiter = connect(builder(&servers).poll_interval(MINUTE)).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
     let waiting = tokio::spawn(waiter.mutex("a").lock());
-    let heard = async |servers: &[RedisServer]| servers.iter().all(|server| called(server) >= 1);
-    eventually_async("the waiter listens everywhere", async || heard(&servers).await).await;
+    until_queued(&servers, 1).await;
     for at in 0..servers.len() {
         servers[at].restart();
-        eventually_async("it listens again", async || heard(&servers).await).await;
+        let heard = async || called(&servers[at]) == 2;
+        eventually_async("both clients listen again", heard).await;
     }
     assert!(!waiting.is_finished(), "the lock is held");
     // The holder has to have its connections again, too.

@@ -3,7 +3,7 @@
 use quorate::Quorate;
 
 use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::scene::{connect, patient, servers};
+use quorate_tests::scene::{connect, patient, servers, until_queued};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_are_held_and_waited_for_through_unix_sockets() {
@@ -14,11 +14,7 @@ async fn locks_are_held_and_waited_for_through_unix_sockets() {
     eventually_async("all vote", async || guard.votes() == 3).await;
     assert!(ben.mutex("a").try_lock().await.expect("all are up").is_none());
     let waiting = tokio::spawn(async move { ben.mutex("a").lock().await });
-    let listens = |server: &RedisServer| {
-        let channels = server.command(&["PUBSUB", "CHANNELS"]).expect("it answers");
-        format!("{channels:?}").contains("quorate:calls:")
-    };
-    eventually_async("the other listens", async || servers.iter().all(listens)).await;
+    until_queued(&servers, 1).await;
     guard.release().await.expect("all confirm");
     let guard = waiting.await.expect("no panic").expect("all are up");
     servers[0].kill();

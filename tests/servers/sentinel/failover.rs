@@ -1,6 +1,6 @@
 //! Failovers while locks are held and asked for.
 
-use std::time::Duration;
+use std::{slice, time::Duration};
 
 use quorate::{Builder, MutexGuard, Quarantine, Quorate};
 
@@ -8,7 +8,10 @@ use crate::sentinel::{address, make_deaf};
 use quorate_support::{RedisServer, Sentinels, eventually_async, succeeds_async};
 use quorate_tests::{
     load::Load,
-    scene::{MS, called, connect, key, leased, now, patient, proxies, servers, since, votes_for},
+    scene::{
+        MS, called, connect, key, leased, now, patient, proxies, servers, since, until_queued,
+        votes_for,
+    },
     standing::{kept_out, make_old, until_kept_out, until_noticed},
 };
 
@@ -103,9 +106,10 @@ async fn who_waits_listens_to_the_new_primary() {
     let waiting = tokio::spawn(async move { ben.mutex("a").lock().await });
     let listens = async |server: usize| {
         let server = &sentinels[server];
-        let heard = async || called(server) > 0;
-        eventually_async("he listens", heard).await;
+        let heard = async || called(server) == 2;
+        eventually_async("both listen", heard).await;
     };
+    until_queued(slice::from_ref(&sentinels[sentinels.primary()]), 1).await;
     listens(sentinels.primary()).await;
     let new = sentinels.failover().await;
     listens(new).await;
