@@ -17,6 +17,7 @@ use fred::{
     types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument},
 };
 use futures::{FutureExt, future};
+use tokio::sync::Notify;
 
 use super::{
     IDENTIFICATION, Looks,
@@ -44,6 +45,8 @@ pub(in crate::voter) struct Runner {
     pub(super) gate: Gate,
     pub(super) order: Order,
     pub(super) looks: Looks,
+    /// A script that gives votes has left since somebody last looked.
+    pub(super) voted: Notify,
     /// The mark could be read when the server was last looked at.
     pub(super) is_named: AtomicBool,
     /// The mark could not be read then, on whichever connection.
@@ -71,6 +74,9 @@ impl Runner {
 
     async fn answers(&self, call: &Call, asking: bool) -> Outcome<Answers> {
         let (link, left) = (self.gate.pass()?, Clock::System.now());
+        if call.script.votes {
+            self.voted.notify_one();
+        }
         let departed = self.order.leave(call);
         let sha = link.sha_of(call.script);
         let whole = sha.is_none();

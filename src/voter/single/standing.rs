@@ -21,10 +21,12 @@ use crate::{
 
 /// Between two looks at a connection that stands.
 const INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
-/// Every so many looks also ask for the clock, which each grant shows as well, where no mark does.
-const TIME: u32 = 2;
-/// Every so many ask for what hardly anybody changes while a server runs.
-const SYNCS: u32 = 12;
+/// So much later the next look is, if the client is idle until then.
+const IDLE: Duration = INTERVAL.saturating_mul(5);
+/// After so long a look also asks for the clock, which each grant shows as well, where no mark does.
+const TIME: Duration = INTERVAL.saturating_mul(2);
+/// After so long it asks for what hardly anybody changes while a server runs.
+const SYNCS: Duration = INTERVAL.saturating_mul(12);
 /// And where the last one got no answer.
 const AGAIN: Duration = Duration::from_secs(1);
 /// A connection that stood for so long is replaced at once.
@@ -131,15 +133,19 @@ impl Runner {
         ear: &dyn Ear,
     ) -> Arc<str> {
         let (mut pause, mut syncs) = (INTERVAL, first.syncs);
-        let mut look = 0_u32;
+        let now = || Clock::System.now();
+        let (mut time_asked, mut syncs_asked) = (now(), now());
         // Whether the mark tells the time; where it cannot be read it does not.
         let mut is_timed = self.looks.mark.is_some();
         let mut evicts = false;
         loop {
-            look = look.wrapping_add(1);
             time::sleep(pause).await;
-            let time = !is_timed && look.is_multiple_of(TIME);
-            let syncs_before = Some(syncs).filter(|_| !look.is_multiple_of(SYNCS));
+            if pause == INTERVAL && ear.is_idle() {
+                // Whoever asks for a lock is to know soon whose vote that is.
+                let _ = time::timeout(IDLE, self.voted.notified()).await;
+            }
+            let time = !is_timed && now().since(time_asked) >= TIME;
+            let syncs_before = Some(syncs).filter(|_| now().since(syncs_asked) < SYNCS);
             let identified = Box::pin(identify(self, link, asks, time, syncs_before));
             let identified = time::timeout(IDENTIFICATION, identified);
             let Ok(Ok(met)) = identified.await else {
@@ -153,7 +159,12 @@ impl Runner {
                 continue;
             };
             (pause, syncs) = (INTERVAL, met.syncs);
-            if !time {
+            if syncs_before.is_none() {
+                syncs_asked = now();
+            }
+            if time {
+                time_asked = now();
+            } else {
                 is_timed = met.stamp.is_some();
             }
             // One that is forgotten by now is none that has ended.
