@@ -36,6 +36,8 @@ pub(super) struct Dialer {
     latest: Option<(String, Option<String>)>,
     /// How long the next attempt to connect may take.
     patience: Duration,
+    /// How many messages may wait on the connection.
+    backlog: usize,
 }
 
 /// Whom a majority of the sentinels named, and when they were asked.
@@ -53,10 +55,10 @@ impl Named {
 }
 
 impl Dialer {
-    pub(super) fn new(address: Address) -> Self {
+    pub(super) fn new(address: Address, backlog: usize) -> Self {
         let lookout =
             address.sentinels.as_ref().map(|sentinels| Lookout::new(Arc::clone(sentinels)));
-        Self { address, lookout, demotions: 0, latest: None, patience: CONNECTING }
+        Self { address, lookout, demotions: 0, latest: None, patience: CONNECTING, backlog }
     }
 
     /// Connects, to whom the sentinels name where there are any. A server that is too far away for
@@ -64,7 +66,7 @@ impl Dialer {
     pub(super) async fn connect(&mut self) -> Result<(Arc<Link>, Router, Option<Named>), Arc<str>> {
         let (config, primary) = self.dial().await?;
         let started = Clock::System.now();
-        let connected = Link::connected(config, self.patience).await;
+        let connected = Link::connected(config, self.patience, self.backlog).await;
         let took = Clock::System.now().since(started);
         if connected.is_ok() || took >= self.patience {
             self.patience = (2 * took).clamp(CONNECTING, LONGEST_CONNECTING);

@@ -46,8 +46,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// known.
 pub(super) const CONNECTING: Duration = Duration::from_secs(1);
 /// How many messages wait for the task that hands them on, before all who wait must look again. fred
-/// makes room for as many at once in each of its eight kinds of news: 0.8 KB for each.
-const BACKLOG: usize = 64;
+/// makes room for as many at once in each of its eight kinds of news: 0.7 KB for each.
+pub(super) const BACKLOG: usize = 32;
+/// The same of a connection on which nobody listens. Of errors only the latest matters.
+pub(super) const NO_BACKLOG: usize = 1;
 /// The trouble with one that nothing went wrong with until we closed it.
 const CLOSED: &str = "connection closed";
 
@@ -117,12 +119,13 @@ impl Link {
     pub(super) async fn connected(
         config: Config,
         patience: Duration,
+        backlog: usize,
     ) -> Result<(Arc<Self>, Router), Arc<str>> {
         // Without a reconnection policy only a client that fails fast connects at all.
         let config = Config { fail_fast: true, ..config };
         let performance = PerformanceConfig {
             default_command_timeout: patience,
-            broadcast_channel_capacity: BACKLOG,
+            broadcast_channel_capacity: backlog,
             ..PerformanceConfig::default()
         };
         let connection = ConnectionConfig {

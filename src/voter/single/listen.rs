@@ -23,7 +23,14 @@ use tokio::{
     time,
 };
 
-use super::{Address, dial::Dialer, gate::UNTRIED, link::Link, replies, run::Runner};
+use super::{
+    Address,
+    dial::Dialer,
+    gate::UNTRIED,
+    link::{BACKLOG, Link},
+    replies,
+    run::Runner,
+};
 use crate::{
     proto::Cause,
     scripts::Value,
@@ -66,7 +73,7 @@ pub(super) async fn keep(
     runner: Arc<Runner>,
     tried: watch::Sender<Option<Arc<str>>>,
 ) {
-    let mut dialer = Dialer::new(address);
+    let mut dialer = Dialer::new(address, BACKLOG);
     let mut wanted = HashSet::new();
     let mut pauses = Pauses::new(super::PAUSE, super::LONGEST);
     loop {

@@ -8,7 +8,7 @@ use super::{
     Address,
     dial::Dialer,
     info,
-    link::{CONNECTING, Link, Router},
+    link::{CONNECTING, Link, NO_BACKLOG, Router},
     replies,
 };
 use crate::{proto::Cause, scripts::Value, voter::Outcome};
@@ -27,9 +27,10 @@ pub(in crate::voter) struct Inquirer {
 impl Inquirer {
     pub(in crate::voter) async fn connect(address: Address) -> Outcome<Self> {
         // The user's function has a limit of its own.
-        let mut dialer = Dialer::new(address.clone());
+        let mut dialer = Dialer::new(address.clone(), NO_BACKLOG);
         let (config, _) = dialer.dial().await.map_err(Cause::Unreachable)?;
-        let connected = time::timeout(LONGEST, Link::connected(config, CONNECTING)).await;
+        let connected = Link::connected(config, CONNECTING, NO_BACKLOG);
+        let connected = time::timeout(LONGEST, connected).await;
         let connected =
             connected.unwrap_or_else(|_| Err(format!("no connection within {LONGEST:?}").into()));
         let (link, router) = connected.map_err(Cause::Unreachable)?;

@@ -12,7 +12,7 @@ use tokio::time;
 use super::{
     address::{Secured, Sentinels},
     info::ask,
-    link::{CONNECTING, Link, Router},
+    link::{CONNECTING, Link, NO_BACKLOG, Router},
     replies,
 };
 use crate::{
@@ -109,7 +109,7 @@ impl Contact {
                 return Ok(primary);
             }
             let config = secured.fresh().await?;
-            let (link, mut router) = Link::connected(config, CONNECTING).await?;
+            let (link, mut router) = Link::connected(config, CONNECTING, NO_BACKLOG).await?;
             let primary = tokio::select! {
                 () = router.ended() => Err(link.trouble()),
                 primary = question(&link, service) => primary,

@@ -9,7 +9,7 @@ use super::{
     dial::Dialer,
     gate::{Gate, Known},
     identity::{Met, identify},
-    link::Link,
+    link::{Link, NO_BACKLOG},
     mark,
     run::Runner,
 };
@@ -36,7 +36,7 @@ impl Runner {
     /// Connects, and opens the gate where that succeeds, for as long as this future is polled.
     pub(super) async fn keep(self: Arc<Self>, address: Address, ear: Arc<dyn Ear>) {
         let mut pauses = Pauses::new(PAUSE, LONGEST);
-        let mut dialer = Dialer::new(address);
+        let mut dialer = Dialer::new(address, NO_BACKLOG);
         loop {
             let started = Clock::System.now();
             let stood = self.stand(&mut dialer, &*ear).await;

@@ -10,7 +10,7 @@ use crate::{
     clock::Clock,
     voter::single::{
         gate::{Gate, Known},
-        link::{CONNECTING, Link},
+        link::{CONNECTING, Link, NO_BACKLOG},
     },
 };
 use quorate_support::{Proxy, Reply, eventually_async};
@@ -20,7 +20,8 @@ use quorate_support::{Proxy, Reply, eventually_async};
 async fn nothing_leaves_by_a_connection_that_is_not_confirmed_in_time() {
     let server = RedisServer::start();
     let address = Address::parse(&server.url(), &Security::default()).unwrap();
-    let (link, _router) = Link::connected(address.config().clone(), CONNECTING).await.unwrap();
+    let (link, _router) =
+        Link::connected(address.config().clone(), CONNECTING, NO_BACKLOG).await.unwrap();
     let (gate, now) = (Gate::default(), Clock::System.now());
     let known = Known { identity: Identity::default(), life: "life".into() };
     gate.open(&link, known);
