@@ -1,5 +1,5 @@
 //! What many holds of one client cost while they are kept: processor time, memory, and whether all
-//! of them last.
+//! of them last. And the memory of a client that holds nothing.
 //!
 //! `cargo bench -p quorate-benches --bench holds`, about three minutes, on Linux;
 //! `QUORATE_BENCH_HOLDS=10000` restricts it to so many. It starts its own three servers. The client
@@ -28,11 +28,20 @@ const BARS: Promised = Promised {
         "kib_per_hold_100000",
         "unconfirmed_100000",
         "mib_left_100000",
+        "kib_per_client",
     ],
-    short: &["lost_200", "client_percent_200", "kib_per_hold_200", "unconfirmed_200"],
+    short: &[
+        "lost_200",
+        "client_percent_200",
+        "kib_per_hold_200",
+        "unconfirmed_200",
+        "kib_per_client",
+    ],
 };
 
 const SERVERS: f64 = 3.0;
+/// So many are connected to see what one keeps.
+const CLIENTS: u16 = 32;
 
 /// How much is measured.
 #[derive(Clone, Copy)]
@@ -80,6 +89,8 @@ fn main() -> ExitCode {
 fn measure(length: Length) -> Report {
     let size = Size::of(length);
     let mut report = Report::default();
+    // Before anything else: what was given back is used again, and would not be seen.
+    let kib_per_client = common::in_a_task(kib_per_client());
     report.table([
         "holds",
         "client, % of a core",
@@ -123,7 +134,30 @@ fn measure(length: Length) -> Report {
             format!("{:.2}", kept.seconds_to_release),
         ]);
     }
+    report.table(["connected clients", "KiB each"]);
+    let each = report.bar("kib_per_client", kib_per_client, 400.0);
+    report.row([CLIENTS.to_string(), each]);
     report
+}
+
+/// What a client of three servers keeps that holds nothing.
+async fn kib_per_client() -> f64 {
+    let servers = common::servers(3);
+    let connect = async || {
+        let builder = Quorate::builder().voters(servers.iter().map(RedisServer::url));
+        let client = builder.connect().await.expect("the servers answer");
+        drop(client.mutex("first").lock().await.expect("nobody has it"));
+        client
+    };
+    // What is made once.
+    let mut clients = vec![connect().await];
+    let before = common::resident();
+    for _ in 0..CLIENTS {
+        clients.push(connect().await);
+    }
+    let kib = (common::resident() - before) / 1024.0 / f64::from(CLIENTS);
+    common::close(clients).await;
+    kib
 }
 
 async fn keep(count: u32, size: Size) -> Kept {

@@ -1,4 +1,5 @@
-//! How often a lock and its release allocate, with all that their client does for them.
+//! How often a lock and its release allocate, with all that their client does for them; and how
+//! much a client keeps that is connected.
 //!
 //! Alone in its process: its allocator counts. Everything runs on one thread, whose allocations are
 //! counted.
@@ -51,5 +52,33 @@ fn a_lock_and_its_release_allocate_at_most_so_often() {
         let count = allocations(servers, tasks);
         println!("{servers} servers, {tasks} tasks: {count}");
         assert!(count <= most, "{servers} servers, {tasks} tasks: {count} allocations of {most}");
+    }
+}
+
+/// So many clients are connected, after a first one, which makes what is made once.
+const CLIENTS: i64 = 4;
+
+// Some more than was counted, 755 KiB. Most are tasks and buffers of the client library underneath,
+// for two connections to each server. In an optimized build it is 596 KiB.
+#[test]
+fn a_connected_client_of_three_servers_keeps_at_most_so_much() {
+    let servers = RedisServer::start_many(&Settings::new(), 3);
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let connect = || {
+        runtime.block_on(async {
+            let quorum = scene::connect(scene::builder(&servers)).await;
+            let mutex = quorum.mutex("a");
+            mutex.lock().await.expect("nobody has it").release().await.expect("it is held");
+            quorum
+        })
+    };
+    let first = connect();
+    let mut clients = Vec::new();
+    let kept = measure(|| clients.extend((0..CLIENTS).map(|_| connect())));
+    let each = kept.bytes_current / CLIENTS / 1024;
+    println!("{each} KiB");
+    assert!(each <= 830, "{each} KiB");
+    for client in clients.into_iter().chain([first]) {
+        runtime.block_on(client.close());
     }
 }

@@ -47,9 +47,9 @@ async fn voters_that_come_back_are_listened_to_again() {
     let guard = holder.mutex("a").lock().await.expect("it is free");
     let waiting = tokio::spawn(waiter.mutex("a").lock());
     until_queued(&servers, 1).await;
-    for at in 0..servers.len() {
-        servers[at].restart();
-        let heard = async || called(&servers[at]) == 2;
+    for server in &mut servers {
+        server.restart();
+        let heard = async || called(server) == 2;
         eventually_async("both clients listen again", heard).await;
     }
     assert!(!waiting.is_finished(), "the lock is held");
