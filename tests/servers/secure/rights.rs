@@ -5,11 +5,11 @@ use std::{collections::HashMap, ops::Range, time::Duration};
 use futures::{StreamExt, stream};
 use quorate::{Error, HoldId, LockKind, Preference, Quorate};
 
-use quorate_support::{RedisServer, Reply, Settings};
+use quorate_support::{RedisServer, Reply, Settings, eventually_async};
 use quorate_tests::{
     kind::{Client, Kind},
     rights,
-    scene::MS,
+    scene::{MS, accepted, called, connections},
 };
 
 /// Whether it takes something away instead of giving it.
@@ -168,6 +168,41 @@ fn denied(server: &RedisServer) -> HashMap<String, Vec<(String, String)>> {
         denied.entry(field("username")).or_default().push((field("reason"), field("object")));
     }
     denied
+}
+
+// Each PING is refused: more of them would tell no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_that_may_not_ping_is_called_and_keeps_its_connections() {
+    let rights = rights::documented();
+    let ping = rights.iter().position(|right| *right == "+ping").expect("it is documented");
+    let (user, name) = user_without(ping);
+    let server = RedisServer::start_as(&Settings::new().users(&[&user]));
+    let url = server.url_as(&name, "password");
+    must_succeed(async || use_kinds(url.clone(), &name, 0..1).await).await;
+    let connected = connections(&server);
+    assert_eq!(connected, 0, "all have closed");
+    let client = Quorate::builder().voter(&url).connect().await.expect("it is up");
+    eventually_async("it is called", async || called(&server) == 1).await;
+    let before = (accepted(&server), pings(&server));
+    // A lock and a wait that ends at its limit.
+    let guard = client.mutex("a").lock().await.expect("it is up");
+    let other = Quorate::builder().voter(&url).connect().await.expect("it is up");
+    assert!(other.mutex("a").lock_within(MS(2500)).await.expect("it is up").is_none());
+    guard.release().await.expect("it is up");
+    let after = (accepted(&server), pings(&server));
+    assert_eq!(
+        after.0 - before.0,
+        4,
+        "two of the other client, and two that asked for these counts"
+    );
+    assert!(after.1 - before.1 <= 4, "{before:?} {after:?}");
+}
+
+/// How many PINGs were refused.
+fn pings(server: &RedisServer) -> usize {
+    let counts = server.info(&["INFO", "commandstats"], "cmdstat_ping").unwrap_or_default();
+    let refused = counts.split(',').find_map(|count| count.strip_prefix("rejected_calls="));
+    refused.map_or(0, |count| count.parse().expect("a number"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
