@@ -1,6 +1,9 @@
 //! The connection for scripts: made, asked who answers on it, and only then used.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::Release},
+    time::Duration,
+};
 
 use tokio::time;
 
@@ -138,10 +141,12 @@ impl Runner {
         // Whether the mark tells the time; where it cannot be read it does not.
         let mut is_timed = self.looks.mark.is_some();
         let mut evicts = false;
+        self.is_dozing.store(false, Release);
         loop {
             time::sleep(pause).await;
             if pause == INTERVAL && ear.is_idle() {
-                // Whoever asks for a lock is to know soon whose vote that is.
+                // Whoever asks for a lock is to know whose vote that is.
+                self.is_dozing.store(true, Release);
                 let _ = time::timeout(IDLE, self.voted.notified()).await;
             }
             let time = !is_timed && now().since(time_asked) >= TIME;
@@ -189,6 +194,8 @@ impl Runner {
             if ear.seen(ONLY, &identity, met.stamp) {
                 drop(Box::pin(mark::rename(link, &identity, &met.life)).await);
             }
+            self.is_dozing.store(false, Release);
+            self.looked.notify_waiters();
         }
     }
 }
