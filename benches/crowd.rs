@@ -4,7 +4,8 @@
 //! `cargo bench -p quorate-benches --bench crowd`; `QUORATE_BENCH_ROUNDS` sets how many rounds of
 //! each kind are run (default 3, some two minutes in all). It starts its own servers.
 //!
-//! Every client has its own connections, as if it were a process of its own. In the first kind of
+//! Every client has its own connections, as if it were a process of its own, and lives on the
+//! runtime of the bench: the one thread of all clients of a process is no fleet's. In the first kind of
 //! round all have just connected, as a fleet after a deployment, and ask at the same moment for a
 //! lock that is free. In the second, which follows, all wait for a holder; a third of them belong
 //! to a process that is then killed, and the holder gives the lock back.
@@ -25,7 +26,7 @@ use quorate_benches::{
     tally::Attempts,
 };
 use quorate_support::{RedisServer, Worker};
-use tokio::{task::JoinSet, time};
+use tokio::{runtime::Handle, task::JoinSet, time};
 
 const CROWDS: &[usize] = &[30, 100, 300, 1000];
 const SHORT_CROWDS: &[usize] = &[6, 15];
@@ -125,7 +126,9 @@ async fn connect(servers: &[RedisServer], count: usize) -> Vec<Quorate> {
 }
 
 async fn connect_to(urls: &[String], count: usize) -> Vec<Quorate> {
-    let connecting = (0..count).map(|_| Quorate::connect(urls));
+    // One thread for all of them would be what no fleet has.
+    let builder = Quorate::builder().voters(urls).runtime(Handle::current());
+    let connecting = (0..count).map(|_| builder.clone().connect());
     let clients = stream::iter(connecting).buffer_unordered(CONNECTING);
     clients.map(|client| client.expect("the servers answer")).collect().await
 }
