@@ -135,8 +135,6 @@ fn measure(length: Length) -> Report {
         let cell = report.bar(work.bar, ratio, work.limit);
         report.row([work.measured.to_owned(), cell, format!("{:.2}", work.limit)]);
     }
-    report.table(["one of them", "memory on each server, in bytes", "limit"]);
-    // Of a server of its own: its tables double when they are full, so what is left would count.
     let full = runtime.block_on(full(&common::servers(3), size));
     report.table([
         "64 tasks over three servers",
@@ -146,6 +144,8 @@ fn measure(length: Length) -> Report {
     for (what, micros) in [("the thread of the clients", full[0]), ("each server", full[1])] {
         report.row([what.to_owned(), format!("{micros:.1}"), format!("{:.0}", 1e6 / micros)]);
     }
+    report.table(["one of them", "memory on each server, in bytes", "limit"]);
+    // Of a server of its own: its tables double when they are full, so what is left would count.
     let [mutex, token, reader, waiter] = runtime.block_on(memory(&common::servers(1), size));
     for (measured, bar, bytes, limit) in [
         ("mutex that is held, its token included", "memory_mutex", mutex, 420.0),
@@ -213,7 +213,8 @@ async fn processor(server: &[RedisServer], work: &Work, size: Size) -> f64 {
 /// on a server. Whichever is more is full first.
 async fn full(servers: &[RedisServer], size: Size) -> [f64; 2] {
     let client = common::clients(servers, 1, |builder| builder).await.remove(0);
-    let (tasks, each) = (64, size.blocks * size.block * 5);
+    let each = u32::try_from(size.blocks * size.block * 5).expect("it is few");
+    let tasks = 64_u32;
     let (threads, server) = (thread_time(), common::used(&servers[0]));
     let locking = (0..tasks).map(|task| {
         let mutex = client.mutex(format!("capacity:{task}"));
@@ -225,9 +226,10 @@ async fn full(servers: &[RedisServer], size: Size) -> [f64; 2] {
         }
     });
     join_all(locking.map(tokio::spawn)).await;
-    let (threads, server) = (thread_time() - threads, common::used(&servers[0]) - server);
+    let threads = thread_time().saturating_sub(threads);
+    let server = common::used(&servers[0]).saturating_sub(server);
     client.close().await;
-    [threads, server].map(|time| time.as_secs_f64() * 1e6 / (tasks * each) as f64)
+    [threads, server].map(|time| time.as_secs_f64() * 1e6 / f64::from(tasks * each))
 }
 
 /// How long the thread of the clients has run, as Linux counts it.

@@ -44,9 +44,9 @@ fn start() -> io::Result<Runtime> {
     let mut builder = runtime::Builder::new_multi_thread();
     // Those that come after the first look up the names of servers, and end soon.
     let is_first = AtomicBool::new(true);
-    let name = move || match is_first.swap(false, Ordering::Relaxed) {
-        true => "quorate".into(),
-        false => "quorate-lookup".into(),
+    let name = move || {
+        let is_first = is_first.swap(false, Ordering::Relaxed);
+        if is_first { "quorate".into() } else { "quorate-lookup".into() }
     };
     builder.worker_threads(1).max_blocking_threads(LOOKUPS).thread_name_fn(name).enable_all();
     // Tokio panics where the system gives it no thread.

@@ -12,7 +12,7 @@ impl<T: Mirrored> Mirrored for Option<T> {
     type Mirror = Option<T::Mirror>;
 
     fn mirrored(self) -> Self::Mirror {
-        self.map(|given| given.mirrored())
+        self.map(Mirrored::mirrored)
     }
 }
 

@@ -66,7 +66,7 @@ async fn a_vote_that_was_asked_for_in_the_quarantine_does_not_count_when_it_come
     assert_eq!(kept_out(&ada, 0).await, (Quarantine::Restarted, LEASE));
     voters[2].kill();
     let _slow = voters[0].fault(Fault::Delay { there: ms(0), back: ms(50) });
-    sleep(LEASE - ms(20)).await;
+    sleep(LEASE.saturating_sub(ms(20))).await;
     let early = ada.mutex("a").try_lock().await;
     assert!(early.is_err_and(|error| error.is_no_quorum()), "twenty milliseconds before the end");
     assert!(ada.mutex("a").try_lock().await.unwrap().is_some());

@@ -85,6 +85,8 @@ fn hold_while_blocked(on: &Runtime, threads: usize, settings: Builder) -> MutexG
     guard
 }
 
+type MakeRuntime = fn() -> Runtime;
+
 fn eight_threads() -> Runtime {
     runtime::Builder::new_multi_thread().worker_threads(8).enable_all().build().expect("a runtime")
 }
@@ -94,7 +96,7 @@ fn one_thread() -> Runtime {
 }
 
 /// Somebody else asks for the lock all the time; whether it is still held in the end.
-fn is_kept(on: fn() -> Runtime, threads: usize, is_its_own: bool) -> bool {
+fn is_kept(on: MakeRuntime, threads: usize, is_its_own: bool) -> bool {
     let (servers, on) = (servers(3), on());
     let settings = leased(builder(&servers), LEASE);
     let settings = if is_its_own { settings.runtime(on.handle().clone()) } else { settings };
@@ -120,7 +122,7 @@ fn is_kept(on: fn() -> Runtime, threads: usize, is_its_own: bool) -> bool {
 
 #[test]
 fn a_lock_is_kept_while_threads_of_its_callers_are_blocked() {
-    let cases: [(&str, fn() -> Runtime, usize); 3] = [
+    let cases: [(&str, MakeRuntime, usize); 3] = [
         ("one of eight", eight_threads, 1),
         ("all eight", eight_threads, 8),
         ("the only one", one_thread, 1),
