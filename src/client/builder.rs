@@ -87,6 +87,9 @@ impl Builder {
     /// for each of the two connections to a voter, and again whenever one has to be replaced. An
     /// error, and no answer within ten seconds, count as a connection that failed: its text is in
     /// the voter's cause, so it must not have the secret in it, and it is tried again soon.
+    /// It runs on the [thread of the clients](crate#runtime), so it must not block: it would hold up
+    /// the renewals of all of them.
+    ///
     /// A new password does not touch connections that are open. To force them to log in again,
     /// close them on the server (`CLIENT KILL`). Sentinels are logged in to by the parameters of
     /// their address.
@@ -410,8 +413,8 @@ impl Builder {
     /// the client does.
     ///
     /// By default clients of servers live on a [thread of their own](crate#runtime), which all of a
-    /// process share. To hand a request to that thread and its answer back costs some microseconds;
-    /// on the runtime of its callers a client saves them. But then **a blocked thread of this
+    /// process share. To hand a request to that thread and its answer back costs some tens of
+    /// microseconds; on the runtime of its callers a client saves them. But then **a blocked thread of this
     /// runtime can lose locks**, whatever its other threads do, and when the runtime ends, all calls
     /// fail with [`is_closed`](Error::is_closed).
     ///
