@@ -304,6 +304,35 @@ fn a_forked_process_connects_anew_and_can_use_nothing_of_its_parent() {
     guard.release().expect("the parent goes on");
 }
 
+/// The address of the server that the parent of a test has started.
+const SERVER: &str = "QUORATE_RUNTIME_SERVER";
+
+#[test]
+fn a_process_ends_though_it_holds_and_what_it_has_closed_is_free_at_once() {
+    const TEST: &str = "a_process_ends_though_it_holds_and_what_it_has_closed_is_free_at_once";
+    let lease = Duration::from_secs(3);
+    let connect = |url: String| {
+        let builder = leased(Quorate::builder().voter(url), lease);
+        builder.connect_blocking().expect("it answers")
+    };
+    if let Ok(url) = env::var(SERVER) {
+        let (closed, left) = (connect(url.clone()), connect(url));
+        let guard = closed.mutex("closed").lock().expect("it is free");
+        std::mem::forget(left.mutex("left").lock().expect("it is free"));
+        closed.close().expect("it is up");
+        drop(guard);
+        // As `main` does when it returns.
+        process::exit(0);
+    }
+    let server = RedisServer::start();
+    assert!(!is_alone(TEST, &[(SERVER, &server.url())]));
+    let client = connect(server.url());
+    assert!(client.mutex("closed").try_lock().expect("it is up").is_some(), "it was released");
+    let left = client.mutex("left");
+    assert!(left.try_lock().expect("it is up").is_none(), "until the lease ends");
+    assert!(left.lock_within(2 * lease).expect("it is up").is_some(), "the lease has ended");
+}
+
 // No system has so much room for a thread.
 #[test]
 fn where_the_system_gives_no_thread_connecting_says_so() {
