@@ -131,7 +131,7 @@
 //!   [token](MutexGuard::token).
 //! - **Exclusion, if a majority of the voters forgets its votes within one lease.** The same holds
 //!   for a minority that forgets unnoticed: a disk that lost its last writes, a single key that
-//!   somebody deleted, or, in a cluster and for a minute at most, all data of a running server.
+//!   somebody deleted, or, in a cluster and for ten seconds at most, all data of a running server.
 //!   Restarts without data, deleted data of other servers and clocks that jump are noticed
 //!   ([`Quarantine`]). One case is not: all voters restart at once, and a new client takes that for
 //!   their first start ([`RestartGuard`]).

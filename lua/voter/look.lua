@@ -20,7 +20,7 @@
 local keep_ms = ARGV[1]
 
 -- The clock that shows the age may be set ahead. One look makes it older by so much at most, in ms;
--- clients that use the voter look every ten seconds.
+-- clients look every ten seconds.
 local MOST = 15000
 
 local function look(key, args, arg)

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Between two comparisons with a voter.
-const INTERVAL: Duration = Duration::from_secs(30);
+const INTERVAL: Duration = Duration::from_secs(15);
 /// And where it did not answer.
 const AGAIN: Duration = Duration::from_millis(500);
 /// How long a client that connects waits for a voter beside a majority, if that one stands ready

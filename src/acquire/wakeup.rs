@@ -144,10 +144,6 @@ impl Ear for VoterEar {
         })
     }
 
-    fn is_idle(&self) -> bool {
-        !self.is_waited_for() && !self.standings.is_relied_on(self.voter)
-    }
-
     fn missed(&self) {
         self.wakeups.miss_calls();
     }

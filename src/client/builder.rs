@@ -268,7 +268,7 @@ impl Builder {
     /// **Unsafe.** The keys of locks have an expiry, and so are what such a server deletes first.
     /// A lock whose votes were deleted may be given to somebody else at once, while its holder
     /// still trusts it. A server that has deleted keys is in
-    /// [quarantine](crate::Quarantine::Emptied), but this is noticed up to a minute later. For
+    /// [quarantine](crate::Quarantine::Emptied), but this is noticed up to ten seconds later. For
     /// servers that you cannot configure, and locks that need not exclude.
     pub fn allow_eviction(mut self, allow: bool) -> Self {
         self.settings.may_evict = allow;
@@ -379,7 +379,7 @@ impl Builder {
     /// Clients say to each voter which roster they have, with how many voters, whether these
     /// replace others, and the [longest lease](Self::longest_lease), the [drift](Self::drift) and
     /// whether the [restart guard](Self::restart_guard) is off. They compare that on each new
-    /// connection and every 30 seconds, never on the way of a lock. Clients are out of step if
+    /// connection and every 15 seconds, never on the way of a lock. Clients are out of step if
     ///
     /// - they have the same roster with different numbers of voters,
     /// - they have different longest leases or drifts, or one has no restart guard, or
@@ -387,7 +387,7 @@ impl Builder {
     ///   roster 2, replacing; roster 2.
     ///
     /// A client that finds itself out of step with clients that a voter knows from the last longest
-    /// lease and 90 s does not connect ([`is_out_of_step`](Error::is_out_of_step)); nor does
+    /// lease and 45 s does not connect ([`is_out_of_step`](Error::is_out_of_step)); nor does
     /// one whose voters were replaced meanwhile, for 30 days. One that finds it later logs an
     /// error, sets the metric [`OUT_OF_STEP`](crate::metric::OUT_OF_STEP), gets no new locks until
     /// it is over, and loses those that it holds and renews. A client that cannot compare on a

@@ -39,7 +39,6 @@ pub(crate) struct Hold {
     longest_deadline: Duration,
     coordinator: Arc<Coordinator>,
     holds: Arc<Holds>,
-    _reliance: Arc<()>,
     acquired: Moment,
     /// Its number on the agenda.
     number: u64,
@@ -142,7 +141,6 @@ impl Hold {
             longest_deadline: rules.longest_deadline,
             coordinator: Arc::clone(coordinator),
             holds: Arc::clone(holds),
-            _reliance: coordinator.panel().standings.reliance(),
             acquired: started,
             number: holds.agenda().number(),
             state: Mutex::new(state),

@@ -193,8 +193,6 @@ pub(crate) trait Ear: Send + Sync {
     fn called(&self, channel: &str, message: &str);
     /// Somebody waits for a message.
     fn is_waited_for(&self) -> bool;
-    /// The client holds nothing, waits for nothing, and expects no change of this voter.
-    fn is_idle(&self) -> bool;
     /// Messages may have been lost (a reconnection, an overflow): whoever waits must look again.
     fn missed(&self);
 }

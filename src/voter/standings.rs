@@ -45,8 +45,6 @@ pub(crate) struct Standings {
     state: Mutex<StandingsState>,
     /// For how long this client has stood still, in nanoseconds.
     stood_still: AtomicU64,
-    /// Every hold has it too.
-    reliance: Arc<()>,
     /// Changes when holds are to be looked after at once: a voter has come back as another, and
     /// what it forgot is to be told again, less is left of their leases than it seemed, or this
     /// client is out of step.
@@ -118,7 +116,6 @@ impl Standings {
             runtime: Handle::current(),
             state: Mutex::new(state),
             stood_still: AtomicU64::new(0),
-            reliance: Arc::default(),
             returned: Signal::new(()),
             connected: Signal::new(()),
             retired: Arc::new(Signal::new(false)),
@@ -402,18 +399,6 @@ impl Standings {
         &self.returned
     }
 
-    /// To be kept for as long as what voters gave is held.
-    pub(crate) fn reliance(&self) -> Arc<()> {
-        Arc::clone(&self.reliance)
-    }
-
-    /// Whether it matters soon what a voter is: something is held, or a quarantine goes on, whose
-    /// time runs only while somebody looks.
-    pub(crate) fn is_relied_on(&self, voter: usize) -> bool {
-        let is_held = Arc::strong_count(&self.reliance) > 1;
-        is_held || self.kept_out_longest(voter, self.clock.now()).is_some()
-    }
-
     fn show_clock(&self, voter: usize, stamp: Stamp) {
         let since = self.clock.now().since(stamp.answered);
         let wall = self.clock.wall().saturating_sub(since);
@@ -615,33 +600,5 @@ impl StandingsState {
         let unknown = self.compares && !is_compared && !is_spread;
         let unknown = unknown.then(|| "not yet compared with its other clients".into());
         self.out_of_step().or(unknown)
-    }
-}
-
-#[cfg(all(test, feature = "embedded"))]
-mod tests {
-    use tokio::time::sleep;
-
-    use super::*;
-    use crate::settings::Settings;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_voter_is_relied_on_while_something_is_held_and_while_it_is_in_quarantine() {
-        let (labels, clusters, spread) = (vec!["a".into()], vec![0], vec![false]);
-        let cast = Cast { labels, clusters, spread, quorum: Quorum::of(1) };
-        let settings = Settings::default();
-        let standings = Standings::new(cast, Clock::tokio(), settings.suspicion());
-        let place = Place { voter: 0, shard: 0 };
-        let life = |run_id: &str| Identity { run_id: run_id.into(), ..Identity::default() };
-        standings.met(place, &life("first"), None);
-        assert!(!standings.is_relied_on(0));
-        let held = standings.reliance();
-        assert!(standings.is_relied_on(0));
-        drop(held);
-        assert!(!standings.is_relied_on(0));
-        standings.met(place, &life("second"), None);
-        assert!(standings.is_relied_on(0));
-        sleep(settings.longest_lease() + Duration::from_secs(1)).await;
-        assert!(!standings.is_relied_on(0));
     }
 }

@@ -87,35 +87,31 @@ pub fn calls(server: &RedisServer, commands: &[&str]) -> u64 {
     commands.iter().map(|command| server.calls(command)).sum()
 }
 
-/// The names of the commands that clients send to a server, and how many commands their scripts
-/// run. Counting begins with the client's next look, and goes on for `time`. MONITOR does not show
-/// CONFIG.
-pub fn watched(server: &RedisServer, time: Duration) -> (Vec<String>, usize) {
+/// The names of the commands that clients send to a server. Counting begins with the client's next
+/// look, and goes on for `time`. MONITOR does not show CONFIG.
+pub fn watched(server: &RedisServer, time: Duration) -> Vec<String> {
     let mut monitor = TcpStream::connect(("127.0.0.1", server.port())).expect("it is up");
     monitor.write_all(b"MONITOR\r\n").expect("it reads");
-    let (mut begun, mut commands, mut inner) = (None, Vec::new(), 0);
+    let (mut begun, mut commands) = (None, Vec::new());
     for line in BufReader::new(monitor).lines() {
         // `+<seconds since 1970> [0 <address, or lua>] "<COMMAND>" ..`
         let line = line.expect("it goes on");
         let mut words = line.trim_start_matches('+').splitn(4, ' ');
         let mut next = || words.next().unwrap_or_default();
         let (at, _, from, command) = (next(), next(), next(), next());
-        if from == "lua]" {
-            inner += usize::from(begun.is_some());
-        }
         if from == "lua]" || from.is_empty() {
             continue;
         }
         let at = Duration::from_secs_f64(at.parse().expect("a time"));
         let name = command.split('"').nth(1).unwrap_or(command);
         match begun {
-            None if name != "EVAL" => continue,
+            None if name == "EVAL" => begun = Some(at),
+            None => {}
             Some(begun) if at > begun + time => break,
-            _ => commands.push(name.to_owned()),
+            Some(_) => commands.push(name.to_owned()),
         }
-        begun.get_or_insert(at);
     }
-    (commands, inner)
+    commands
 }
 
 /// What each script of a mutex runs once, except a brief renewal, and what is asked of a server on

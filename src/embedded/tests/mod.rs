@@ -74,10 +74,6 @@ impl Ear for Listener {
         true
     }
 
-    fn is_idle(&self) -> bool {
-        unreachable!("nobody looks at it again and again")
-    }
-
     fn missed(&self) {
         self.heard.lock().unwrap().push("!".into());
     }

@@ -427,10 +427,6 @@ impl Ear for BranchEar {
         self.ear.is_waited_for()
     }
 
-    fn is_idle(&self) -> bool {
-        self.ear.is_idle()
-    }
-
     fn missed(&self) {
         self.ear.missed();
     }

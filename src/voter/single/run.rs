@@ -5,10 +5,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{
-            AtomicBool,
-            Ordering::{Acquire, Relaxed},
-        },
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
     task::Poll,
     time::Duration,
@@ -20,7 +17,6 @@ use fred::{
     types::{ClusterHash, CustomCommand, Resp3Frame as Frame, Value as Argument},
 };
 use futures::{FutureExt, future};
-use tokio::sync::Notify;
 
 use super::{
     IDENTIFICATION, Looks,
@@ -48,12 +44,6 @@ pub(in crate::voter) struct Runner {
     pub(super) gate: Gate,
     pub(super) order: Order,
     pub(super) looks: Looks,
-    /// Nobody looks at the server until a script that gives votes leaves.
-    pub(super) is_dozing: AtomicBool,
-    /// One has left meanwhile.
-    pub(super) voted: Notify,
-    /// And the server has been looked at since.
-    pub(super) looked: Notify,
     /// The mark could be read when the server was last looked at.
     pub(super) is_named: AtomicBool,
     /// The mark could not be read then, on whichever connection.
@@ -79,25 +69,7 @@ impl Runner {
         self.gate.tried().await;
     }
 
-    /// Votes of a server that nobody has looked at for long are heard when somebody has: it may
-    /// have forgotten others.
     async fn answers(&self, call: &Call, asking: bool) -> Outcome<Answers> {
-        let looked = self.looked.notified();
-        let is_dozing = call.script.votes && self.is_dozing.load(Acquire);
-        if is_dozing {
-            self.voted.notify_one();
-        }
-        let began = Clock::System.now();
-        let answers = self.first_answers(call, asking).await?;
-        if is_dozing {
-            let rest = call.deadline.saturating_sub(Clock::System.now().since(began));
-            let late = |_| Cause::TimedOut(call.deadline);
-            tokio::time::timeout(rest, looked).await.map_err(late)?;
-        }
-        Ok(answers)
-    }
-
-    async fn first_answers(&self, call: &Call, asking: bool) -> Outcome<Answers> {
         let (link, left) = (self.gate.pass()?, Clock::System.now());
         let departed = self.order.leave(call);
         let sha = link.sha_of(call.script);

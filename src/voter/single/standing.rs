@@ -1,9 +1,6 @@
 //! The connection for scripts: made, asked who answers on it, and only then used.
 
-use std::{
-    sync::{Arc, atomic::Ordering::Release},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time;
 
@@ -24,12 +21,10 @@ use crate::{
 
 /// Between two looks at a connection that stands.
 const INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
-/// So much later the next look is, if the client is idle until then.
-const IDLE: Duration = INTERVAL.saturating_mul(5);
-/// After so long a look also asks for the clock, which each grant shows as well, where no mark does.
-const TIME: Duration = INTERVAL.saturating_mul(2);
-/// After so long it asks for what hardly anybody changes while a server runs.
-const SYNCS: Duration = INTERVAL.saturating_mul(12);
+/// Every so many looks also ask for the clock, which each grant shows as well, where no mark does.
+const TIME: u32 = 2;
+/// Every so many ask for what hardly anybody changes while a server runs.
+const SYNCS: u32 = 12;
 /// And where the last one got no answer.
 const AGAIN: Duration = Duration::from_secs(1);
 /// A connection that stood for so long is replaced at once.
@@ -136,21 +131,15 @@ impl Runner {
         ear: &dyn Ear,
     ) -> Arc<str> {
         let (mut pause, mut syncs) = (INTERVAL, first.syncs);
-        let now = || Clock::System.now();
-        let (mut time_asked, mut syncs_asked) = (now(), now());
+        let mut look = 0_u32;
         // Whether the mark tells the time; where it cannot be read it does not.
         let mut is_timed = self.looks.mark.is_some();
         let mut evicts = false;
-        self.is_dozing.store(false, Release);
         loop {
+            look = look.wrapping_add(1);
             time::sleep(pause).await;
-            if pause == INTERVAL && ear.is_idle() {
-                // Whoever asks for a lock is to know whose vote that is.
-                self.is_dozing.store(true, Release);
-                let _ = time::timeout(IDLE, self.voted.notified()).await;
-            }
-            let time = !is_timed && now().since(time_asked) >= TIME;
-            let syncs_before = Some(syncs).filter(|_| now().since(syncs_asked) < SYNCS);
+            let time = !is_timed && look.is_multiple_of(TIME);
+            let syncs_before = Some(syncs).filter(|_| !look.is_multiple_of(SYNCS));
             let identified = Box::pin(identify(self, link, asks, time, syncs_before));
             let identified = time::timeout(IDENTIFICATION, identified);
             let Ok(Ok(met)) = identified.await else {
@@ -164,12 +153,7 @@ impl Runner {
                 continue;
             };
             (pause, syncs) = (INTERVAL, met.syncs);
-            if syncs_before.is_none() {
-                syncs_asked = now();
-            }
-            if time {
-                time_asked = now();
-            } else {
+            if !time {
                 is_timed = met.stamp.is_some();
             }
             // One that is forgotten by now is none that has ended.
@@ -194,8 +178,6 @@ impl Runner {
             if ear.seen(ONLY, &identity, met.stamp) {
                 drop(Box::pin(mark::rename(link, &identity, &met.life)).await);
             }
-            self.is_dozing.store(false, Release);
-            self.looked.notify_waiters();
         }
     }
 }

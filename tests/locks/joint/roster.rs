@@ -18,8 +18,8 @@ use tokio::{runtime, time::sleep};
 
 use super::{Changed, builder};
 
-/// For so long a voter tells of a client: the longest lease of 30 s and 90 s more.
-const TOLD: Duration = secs(120);
+/// For so long a voter tells of a client: the longest lease of 30 s and 45 s more.
+const TOLD: Duration = secs(75);
 /// Where this does not arrive nobody compares.
 const ROSTER: &str = "voter/roster";
 
@@ -102,8 +102,8 @@ async fn a_change_goes_back_as_it_came() {
         refused(builder().embedded(changed.old_ones()).roster(1)).await.contains("roster 1 with 1")
     );
     new.close().await;
-    // The clients of both sets say every 30 s that they are there without it.
-    sleep(TOLD + secs(31)).await;
+    // The clients of both sets say every 15 s that they are there without it.
+    sleep(TOLD + secs(16)).await;
     let old = builder().embedded(changed.old_ones()).roster(1).connect().await.unwrap();
     joint.close().await;
     sleep(TOLD + secs(1)).await;
@@ -223,7 +223,7 @@ async fn a_stray_of_the_step_before_is_refused_for_as_long_as_the_old_voters_kno
     sleep(TOLD + secs(30)).await;
     let new = builder().embedded(changed.new_ones()).roster(2).connect().await.unwrap();
     let held = new.mutex("m").lock().await.unwrap();
-    sleep(secs(90)).await;
+    sleep(secs(45)).await;
     joint.close().await;
     for later in [10, 60, 90, 600, 3_000] {
         sleep(secs(later)).await;
@@ -255,7 +255,7 @@ async fn clients_of_both_sets_that_do_not_reach_the_new_voters_let_no_stray_in()
     let changed = Changed::of(3, 0, 3);
     let joint = changed.both_sets().roster(2).connect().await.unwrap();
     let _new = builder().embedded(changed.new_ones()).roster(2).connect().await.unwrap();
-    sleep(secs(90)).await;
+    sleep(secs(45)).await;
     changed.new_ones().iter().for_each(EmbeddedVoter::stop);
     sleep(secs(600)).await;
     refused(builder().embedded(changed.old_ones()).roster(1)).await;
@@ -282,7 +282,7 @@ async fn a_client_with_another_lease_or_drift_or_without_the_restart_guard_does_
     on(&voters).restart_guard(RestartGuard::Strict).connect().await.unwrap();
     // Nobody is there any more, for so long that nothing stands that was held.
     drop(first);
-    sleep(secs(60) + secs(90) + secs(1)).await;
+    sleep(secs(60) + secs(45) + secs(1)).await;
     longer().connect().await.unwrap();
 }
 
@@ -368,7 +368,7 @@ async fn who_only_looks_connects_and_leaves_no_trace_and_sees_what_the_clients_b
 }
 
 #[tokio::test(start_paused = true)]
-async fn voters_are_asked_every_30_seconds_and_never_on_the_way_of_a_lock() {
+async fn voters_are_asked_every_15_seconds_and_never_on_the_way_of_a_lock() {
     let voters = embedded::voters(3);
     let (asked, start) = (Arc::<Mutex<Vec<u64>>>::default(), Stopwatch::start());
     let noted = Arc::clone(&asked);
@@ -385,10 +385,10 @@ async fn voters_are_asked_every_30_seconds_and_never_on_the_way_of_a_lock() {
         sleep(secs(5)).await;
     }
     // At first it only looks.
-    assert_eq!(*asked.lock().unwrap(), [0, 0, 30]);
+    assert_eq!(*asked.lock().unwrap(), [0, 0, 15, 30, 45]);
     // A voter that forgets it hears it again.
     voters[0].wipe();
-    sleep(secs(30)).await;
+    sleep(secs(15)).await;
     assert!(voters[0].keys().iter().any(|key| key == "quorate:{%roster}"));
     client.close().await;
     sleep(secs(30 * 24 * 3_600)).await;

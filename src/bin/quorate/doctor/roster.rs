@@ -7,8 +7,8 @@ use quorate::{RosterEntry, Survey};
 use super::finding::{Check, Finding, Findings, Level};
 use crate::frame::Short;
 
-/// Clients say every 30 s that they are there, and other voters hear of it later.
-const THERE: Duration = Duration::from_secs(90);
+/// Clients say every 15 s that they are there, and other voters hear of it later.
+const THERE: Duration = Duration::from_secs(45);
 
 pub(super) fn steps(survey: &Survey, findings: &mut Findings) {
     let finding = |level, seen: String| Finding::new(Check::Roster, level, seen);

@@ -1,12 +1,11 @@
 //! Who answers is known before any script runs.
 
 use std::{
-    sync::{Arc, Mutex, atomic::Ordering::SeqCst},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use futures::FutureExt;
-use tokio::time::sleep;
 
 use super::{
     Cause, Heard, Looks, RedisServer, answers, connect, count, fails, is_unreachable, number,
@@ -187,19 +186,4 @@ async fn a_user_who_may_not_ask_who_it_is_is_told_so_until_he_may() {
     server.command(&["ACL", "SETUSER", "poor", "+info"]).unwrap();
     answers(&node).await;
     assert_eq!(node.run(count("a")).await, Ok(number(1)));
-}
-
-// Looks come every two seconds here, and where the client is idle every twelve.
-#[tokio::test]
-async fn an_idle_client_looks_rarely_and_at_once_when_it_asks_for_a_vote() {
-    let server = RedisServer::start();
-    let (node, heard) = connect(&server.url()).await;
-    heard.is_idle.store(true, SeqCst);
-    let seen = || heard.seen.lock().unwrap().len();
-    sleep(Duration::from_secs(5)).await;
-    assert_eq!(seen(), 0);
-    let asked = Clock::System.now();
-    assert_eq!(node.run(count("a")).await, Ok(number(1)));
-    assert_eq!(seen(), 1, "what it says of itself is heard before the vote");
-    assert!(Clock::System.now().since(asked) < Duration::from_secs(4));
 }

@@ -14,7 +14,7 @@ use std::{
     iter,
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -75,7 +75,6 @@ struct Heard {
     missed: AtomicUsize,
     met: Mutex<Vec<(Identity, Option<Stamp>)>>,
     seen: Mutex<Vec<(Identity, Option<Stamp>)>>,
-    is_idle: AtomicBool,
     /// Called while it is told whom it meets.
     meeting: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -118,10 +117,6 @@ impl Ear for Heard {
 
     fn is_waited_for(&self) -> bool {
         true
-    }
-
-    fn is_idle(&self) -> bool {
-        self.is_idle.load(Ordering::SeqCst)
     }
 
     fn missed(&self) {
