@@ -15,7 +15,7 @@ use quorate::{
 };
 use quorate_support::{Cluster, RedisServer, eventually_async, read_file};
 use quorate_tests::scene;
-use tokio::{runtime::Handle, time::sleep};
+use tokio::time::sleep;
 use tracing::{
     Event, Id, Metadata, Subscriber,
     field::{Field, Visit},
@@ -191,7 +191,6 @@ async fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_warned_of_once() {
         let listening = tracing::subscriber::set_default(ear.clone());
         let voters = quorate::Cluster::new(cluster.urls()).voters(3);
         let builder = Quorate::builder().cluster(voters).voter_deadline(Duration::from_secs(2));
-        let builder = builder.runtime(Handle::current());
         let client = scene::connect(builder).await;
         client.mutex("a").lock().await.unwrap().release().await.unwrap();
         client.close().await;
@@ -259,8 +258,7 @@ async fn a_server_that_evicts_refuses_or_has_no_mark_is_told_of_once_and_so_is_t
     };
     let ear = Ear::default();
     let listening = tracing::subscriber::set_default(ear.clone());
-    let builder = Quorate::builder().voter(server.url()).runtime(Handle::current());
-    let client = scene::connect(builder).await;
+    let client = scene::connect(Quorate::builder().voter(server.url())).await;
     let lines = |text: &str| {
         let noted = ear.0.lock().unwrap();
         noted.lines.iter().filter(|line| line.starts_with(text)).count()

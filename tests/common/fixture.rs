@@ -6,7 +6,7 @@ use quorate::{
     Builder, Error, Quorate,
     embedded::{self, EmbeddedVoter, Fault, FaultGuard},
 };
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 use quorate_support::{
     NODE_PASSWORD, Proxy, RedisServer, Reply, Settings, eventually_async, lock_node,
@@ -132,6 +132,10 @@ impl Fixture {
         }
         if self.is_real() {
             builder = builder.voter_deadline(secs(3)).connect_timeout(secs(20));
+            // It stands for a process of its own: it shares no thread with those of other tests.
+            if let Ok(runtime) = Handle::try_current() {
+                builder = builder.runtime(runtime);
+            }
         }
         builder
     }

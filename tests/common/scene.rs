@@ -14,6 +14,7 @@ use std::{
 use quorate::{Builder, Quorate};
 
 use quorate_support::{Proxy, RedisServer, Reply, Settings, eventually_async, without_lasting};
+use tokio::runtime::Handle;
 
 pub const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -59,8 +60,10 @@ pub fn leased(builder: Builder, lease: Duration) -> Builder {
     builder.lease(lease).longest_lease(lease).voter_deadline((lease / 10).min(PATIENCE))
 }
 
-/// However long a busy machine takes for it.
+/// However long a busy machine takes for it. The client stands for a process of its own, so it
+/// shares no thread with those of other tests.
 pub async fn connect(builder: Builder) -> Quorate {
+    let builder = builder.runtime(Handle::current());
     builder.connect_timeout(Duration::from_mins(1)).connect().await.expect("a majority answers")
 }
 

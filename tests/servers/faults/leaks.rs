@@ -7,7 +7,6 @@ use quorate_tests::{
     recorded::{added, record},
     scene::{connect, patient},
 };
-use tokio::runtime::Handle;
 
 // The user may acquire, and not release: the server says so, and to ask again would be no use.
 #[tokio::test]
@@ -17,8 +16,7 @@ async fn a_release_that_the_server_refuses_is_counted_as_a_vote_that_it_may_have
     let users = ["locker on >password ~* &* +@all -hdel"];
     let server = RedisServer::start_as(&Settings::new().users(&users));
     let voter = server.url_as("locker", "password");
-    let builder = patient(Quorate::builder().voter(voter)).runtime(Handle::current());
-    let quorum = connect(builder).await;
+    let quorum = connect(patient(Quorate::builder().voter(voter))).await;
     let guard = quorum.mutex("a").lock().await.expect("it may acquire");
     assert_eq!(leaked(), 0);
     let error = guard.release().await.expect_err("it may not release");

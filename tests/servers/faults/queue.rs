@@ -28,8 +28,7 @@ async fn waiters_that_died_in_the_queue_hold_up_nobody() {
     let doomed = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let doomed = doomed.expect("a runtime");
     for place in 1..=2 {
-        let settings = hasty(&servers).runtime(doomed.handle().clone());
-        let client = doomed.spawn(connect(settings)).await.expect("it connects");
+        let client = doomed.spawn(connect(hasty(&servers))).await.expect("it connects");
         doomed.spawn(async move { client.mutex("a").lock().await });
         until_queued(&servers, place).await;
     }

@@ -15,7 +15,7 @@ use futures::executor;
 use quorate::{Builder, LockKind, MutexGuard, Quorate};
 use quorate_support::{RedisServer, eventually, eventually_async};
 use quorate_tests::{
-    scene::{MS, are_empty, builder, connect, connections, leased, servers},
+    scene::{MS, are_empty, builder, connections, leased, servers},
     standing::until_waiting,
 };
 use tokio::{
@@ -27,6 +27,11 @@ use tokio::{
 const LEASE: Duration = Duration::from_secs(4);
 /// For so long threads are blocked.
 const BLOCKED: Duration = Duration::from_secs(7);
+
+/// On the thread of the clients, if the builder names no other runtime.
+async fn connect(builder: Builder) -> Quorate {
+    builder.connect_timeout(MS(60_000)).connect().await.expect("a majority answers")
+}
 
 /// What a runtime that ends with its thread has made.
 fn elsewhere<T: Send>(make: impl AsyncFnOnce() -> T + Send) -> T {
@@ -205,7 +210,7 @@ async fn connecting_that_is_dropped_leaves_no_connection() {
     let mut servers = servers(3);
     servers[1].kill();
     servers[2].kill();
-    let settings = builder(&servers).connect_timeout(MS(60_000));
+    let settings = builder(&servers);
     let connecting = tokio::spawn(connect(settings));
     eventually_async("it connects", async || connections(&servers[0]) > 0).await;
     connecting.abort();

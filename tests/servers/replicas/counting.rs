@@ -9,7 +9,6 @@ use quorate_tests::{
     scene::{MS, are_empty, connect, votes_for},
     standing::until_given,
 };
-use tokio::runtime::Handle;
 
 /// Looked at without waiting, and far sooner than it would be there by itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -56,8 +55,8 @@ async fn without_a_replica_that_it_needs_a_lock_has_no_quorum_and_says_why() {
 async fn a_vote_that_did_not_count_is_given_back_and_counted_by_its_voter() {
     let (snapshotter, _recording) = record();
     let voter = Voter::start(1);
-    let recorded = builder([&voter], 1).runtime(Handle::current());
-    let (with, without) = (connect(recorded).await, connect(builder([&voter], 0)).await);
+    let (with, without) =
+        (connect(builder([&voter], 1)).await, connect(builder([&voter], 0)).await);
     with.mutex("a").lock().await.expect("the replica answers").release().await.expect("ours");
     voter.replicas[0].stop();
     let before = voter.primary.calls("hset");

@@ -15,7 +15,6 @@ use quorate_tests::{
     scene::{MS, connect, patient},
     standing::until_given,
 };
-use tokio::runtime::Handle;
 
 fn server(clients: ClientCertificates) -> (RedisServer, Certificates) {
     let certificates = Certificates::new();
@@ -133,8 +132,7 @@ async fn metrics_say_when_the_clients_own_certificate_begins_and_ends() {
     let (snapshotter, _recording) = record();
     let (server, Certificates { authority, client, .. }) = server(Demanded);
     let tls = Tls::new().ca_pem(&authority).client_pem(&client.certificate, &client.key);
-    let builder = patient(Quorate::builder().voter(server.url()).tls(tls));
-    let _quorum = connect(builder.runtime(Handle::current())).await;
+    let _quorum = connect(patient(Quorate::builder().voter(server.url()).tls(tls))).await;
     // As rcgen makes them: from 1975 to 4096.
     let expected =
         [(metric::CERTIFICATE_END, 67_090_118_400.0), (metric::CERTIFICATE_START, 157_766_400.0)];
