@@ -210,8 +210,8 @@ async fn connecting_that_is_dropped_leaves_no_connection() {
     let mut servers = servers(3);
     servers[1].kill();
     servers[2].kill();
-    let settings = builder(&servers);
-    let connecting = tokio::spawn(connect(settings));
+    let settings = builder(&servers).connect_timeout(MS(600_000));
+    let connecting = tokio::spawn(settings.connect());
     eventually_async("it connects", async || connections(&servers[0]) > 0).await;
     connecting.abort();
     eventually_async("nobody is connected", async || connections(&servers[0]) == 0).await;
@@ -292,6 +292,11 @@ fn a_forked_process_connects_anew_and_can_use_nothing_of_its_parent() {
     let guard = client.mutex("a").lock().expect("it is up");
     let theirs = match fork().expect("the system has room") {
         Fork::Child => {
+            // Its parent waits for it.
+            thread::spawn(|| {
+                thread::sleep(MS(20_000));
+                process::exit(2);
+            });
             let is_closed = client.mutex("b").lock().expect_err("it is the parent's").is_closed();
             // What it drops is not released, and what it connects itself works.
             drop(guard);
