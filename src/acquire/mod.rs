@@ -101,8 +101,8 @@ impl Coordinator {
         this
     }
 
-    /// Listens to the client's own channel, for as long as the client lives: voters call there
-    /// whoever is next in a queue.
+    /// Listens to the client's own channel for as long as the client lives. A message there says that
+    /// one of its waiters is next.
     fn hear_calls(&self) -> impl Future<Output = ()> + use<> {
         let channel: Arc<str> = format!("{}{}", self.settings.keys.calls(), self.client()).into();
         let Panel { voters, quorum, .. } = &self.panel;

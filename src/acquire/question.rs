@@ -14,9 +14,9 @@ use crate::{
 const LINGER: Duration = Duration::from_millis(100);
 
 impl Coordinator {
-    /// The answers of all voters until they are enough, as far as they come in time; of a majority
-    /// at least. One that answers much later than a majority and than it usually does is not waited
-    /// for.
+    /// The answers of a majority at least, and of the others as far as they come in time. It ends
+    /// when they are enough, and waits for no voter that is much later than the majority and than
+    /// it usually is.
     pub(crate) async fn ask_until(
         &self,
         record: &dyn LockRecord,

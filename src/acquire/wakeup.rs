@@ -72,7 +72,7 @@ impl Wakeups {
         });
     }
 
-    /// Calls may have been lost: whoever waits must look again.
+    /// Calls may have been lost, so every waiter looks again.
     pub(super) fn miss_calls(&self) {
         self.with_tables(|tables| {
             for heard in tables.channels.values().flatten().chain(tables.callees.values()) {

@@ -414,9 +414,9 @@ impl Builder {
     ///
     /// By default clients of servers live on a [thread of their own](crate#runtime), which all of a
     /// process share. To hand a request to that thread and its answer back costs some tens of
-    /// microseconds; on the runtime of its callers a client saves them. But then **a blocked thread of this
-    /// runtime can lose locks**, whatever its other threads do, and when the runtime ends, all calls
-    /// fail with [`is_closed`](Error::is_closed).
+    /// microseconds; on the runtime of its callers a client saves them. But then **a blocked thread
+    /// of this runtime can lose locks**, whatever its other threads do, and when the runtime ends,
+    /// all calls fail with [`is_closed`](Error::is_closed).
     ///
     /// By default a client of voters inside the process lives on the runtime in which it connects.
     ///

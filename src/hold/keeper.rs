@@ -34,7 +34,7 @@ const PACE: Duration = Duration::from_millis(10);
 /// But no more than these.
 const MOST: usize = 4096;
 
-/// How often metrics are told how old the oldest holds are.
+/// How often the gauge of the oldest hold is set.
 const AGES: Duration = Duration::from_secs(5);
 
 /// Where the watch ends before the holds, nobody renews them any more.

@@ -1,4 +1,4 @@
-//! Locks that are held for so long at most: a program that is stuck keeps none for ever.
+//! `hold_at_most`: a program that is stuck loses its lock when the time is over.
 
 use std::time::Duration;
 
