@@ -378,10 +378,6 @@ mod book {
     mod performance {}
     #[doc = include_str!("../docs/how-it-works.md")]
     mod how_it_works {}
-    #[doc = include_str!("../docs/proof.md")]
-    mod proof {}
-    #[doc = include_str!("../docs/glossary.md")]
-    mod glossary {}
     #[doc = include_str!("../docs/settings.md")]
     mod settings {}
     #[doc = include_str!("../docs/connecting.md")]
