@@ -380,8 +380,6 @@ mod book {
     mod how_it_works {}
     #[doc = include_str!("../docs/settings.md")]
     mod settings {}
-    #[doc = include_str!("../docs/connecting.md")]
-    mod connecting {}
     #[doc = include_str!("../docs/comparison.md")]
     mod comparison {}
     #[doc = include_str!("../docs/protocol.md")]
