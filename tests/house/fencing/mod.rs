@@ -42,7 +42,8 @@ fn the_page_and_the_example_quote_the_texts_as_they_are_tested() {
     let page = read_file("docs/fencing.md");
     let quotes = page.split("\n```");
     let quotes = quotes.filter_map(|it| it.strip_prefix("lua\n").or(it.strip_prefix("sql\n")));
-    let texts = ["redis.lua", "postgresql.sql", "sqlite.sql"];
+    // Those for SQLite, which differ by the names of parameters, it only links.
+    let texts = ["redis.lua", "postgresql.sql"];
     let texts = texts.map(|text| read_file(&format!("docs/fencing/{text}")));
     assert_eq!(quotes.map(|quote| format!("{quote}\n")).collect::<Vec<_>>(), texts);
     let example = read_file("examples/fenced_write.rs");
