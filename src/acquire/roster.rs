@@ -1,4 +1,8 @@
 //! Whether the clients of the same voters agree about who these are.
+//!
+//! The first comparison only asks. A client says what it believes once a majority of each set of
+//! voters was heard of late and nobody believes otherwise: so one that is refused leaves nothing
+//! behind, and one of both sets that does not reach the new voters says nothing to the old ones.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,11 @@
 //! The connection for scripts: made, asked who answers on it, and only then used.
+//!
+//! The client asks for `INFO` (who the server is, and whether it may evict keys), for `CONFIG GET`
+//! (whether it writes every change to disk before it answers), for its time and for its mark. Until
+//! all of these are answered no script of a lock leaves, and requests are answered as if there were
+//! no connection. The same holds while the server loads its data. What the user has no right to ask
+//! for is unknown; without `INFO` there is no voter. `INFO` and the mark are asked for again every
+//! ten seconds, and the settings of the disk every two minutes.
 
 use std::{sync::Arc, time::Duration};
 
