@@ -1,4 +1,5 @@
-//! The plots of the page on performance, drawn from the tables of `benches/results`.
+//! The plots of the page on performance, drawn from the tables of `benches/results`. They are as
+//! narrow as a phone shows them without making their letters too small to read.
 
 use std::error::Error;
 
@@ -15,7 +16,7 @@ struct Plot {
     table: &'static str,
     across: &'static str,
     upwards: &'static str,
-    /// One picture for the rows that begin so, with a title.
+    /// One picture for the rows that begin so, with a title. They stand one below the other.
     panels: &'static [(&'static str, &'static str)],
     /// How the headers of the columns begin, and what to call them.
     lines: &'static [(&'static str, &'static str)],
@@ -36,8 +37,8 @@ const PLOTS: [Plot; 4] = [
             ("quorate", "Quorate"),
             ("rslock", "rslock"),
             ("distributed-lock", "distributed-lock"),
-            ("plain, redis-rs", "plain commands, redis-rs"),
-            ("plain, fred", "plain commands, fred"),
+            ("plain, redis-rs", "plain, redis-rs"),
+            ("plain, fred", "plain, fred"),
         ],
     },
     Plot {
@@ -76,9 +77,12 @@ const COLORS: [RGBColor; 5] = [
     RGBColor(26, 127, 55),
     RGBColor(154, 103, 0),
 ];
-const SIZE: (u32, u32) = (330, 340);
-/// The height of the line with the names.
-const NAMES: u32 = 30;
+const WIDTH: u32 = 480;
+/// The height of a picture, of what stands below the last one, and of a line with two names.
+const PANEL: u32 = 200;
+const ACROSS: u32 = 20;
+const NAMES: u32 = 24;
+const LETTERS: (&str, u32) = ("sans-serif", 18);
 
 /// Line after line, its points from left to right.
 type Points = Vec<Vec<(f64, f64)>>;
@@ -131,31 +135,31 @@ impl Plot {
     }
 
     fn draw_on(&self, svg: &mut String, panels: &[Points]) -> Result<(), Box<dyn Error>> {
-        let (width, height) = SIZE;
         let count = u32::try_from(panels.len())?;
-        let width = if count == 1 { width * 3 / 2 } else { width * count };
-        let area = SVGBackend::with_string(svg, (width, height)).into_drawing_area();
+        let names = NAMES * u32::try_from(self.lines.len().div_ceil(2))?;
+        let height = count * PANEL + ACROSS + names;
+        let area = SVGBackend::with_string(svg, (WIDTH, height)).into_drawing_area();
         area.fill(&WHITE)?;
         let all = || panels.iter().flatten().flatten();
         let (across, upwards) =
             (range(all().map(|point| point.0)), range(all().map(|point| point.1)));
-        let (charts, names) = area.split_vertically(height - NAMES);
+        let (names, mut rest) = area.split_vertically(names);
         self.draw_names(&names)?;
-        let areas = charts.split_evenly((1, panels.len()));
-        for (at, (points, area)) in panels.iter().zip(&areas).enumerate() {
-            self.draw_panel(area, at, points, &across, &upwards)?;
+        for (at, points) in panels.iter().enumerate() {
+            let is_last = at + 1 == panels.len();
+            let (panel, below) = rest.split_vertically(PANEL + if is_last { ACROSS } else { 0 });
+            self.draw_panel(&panel, at, points, &across, &upwards)?;
+            rest = below;
         }
         area.present()?;
         Ok(())
     }
 
     fn draw_names(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Box<dyn Error>> {
-        let mut left = 62;
-        for ((_, name), color) in self.lines.iter().zip(COLORS) {
-            area.draw(&PathElement::new([(left, 12), (left + 16, 12)], color.stroke_width(2)))?;
-            area.draw(&Text::new(*name, (left + 22, 6), ("sans-serif", 12)))?;
-            // A letter takes about so much.
-            left += 48 + 6 * i32::try_from(name.len())?;
+        for (at, ((_, name), color)) in (0..).zip(self.lines.iter().zip(COLORS)) {
+            let (left, top) = (20 + at % 2 * 230, 16 + at / 2 * 24);
+            area.draw(&PathElement::new([(left, top), (left + 20, top)], color.stroke_width(3)))?;
+            area.draw(&Text::new(*name, (left + 28, top - 8), LETTERS))?;
         }
         Ok(())
     }
@@ -169,27 +173,29 @@ impl Plot {
         (bottom, top): &(f64, f64),
     ) -> Result<(), Box<dyn Error>> {
         let (_, title) = self.panels[at];
+        let is_last = at + 1 == self.panels.len();
+        let title = match title {
+            "" => self.upwards.to_owned(),
+            title => format!("{title}: {}", self.upwards),
+        };
         let mut chart = ChartBuilder::on(area);
-        chart.margin(10).x_label_area_size(40).y_label_area_size(52);
-        if !title.is_empty() {
-            chart.caption(title, ("sans-serif", 15));
-        }
+        chart.margin(8).margin_right(20).y_label_area_size(68).caption(title, LETTERS);
+        chart.x_label_area_size(if is_last { 30 + ACROSS } else { 30 });
         let mut chart =
             chart.build_cartesian_2d((*left..*right).log_scale(), (*bottom..*top).log_scale())?;
         chart
             .configure_mesh()
-            .x_desc(self.across)
-            .y_desc(if at == 0 { self.upwards } else { "" })
-            .label_style(("sans-serif", 12))
+            .x_desc(if is_last { self.across } else { "" })
+            .label_style(LETTERS)
             .light_line_style(TRANSPARENT)
             .x_labels(6)
-            .y_labels(6)
+            .y_labels(5)
             .x_label_formatter(&|value| plain(*value))
             .y_label_formatter(&|value| plain(*value))
             .draw()?;
         for (line, color) in points.iter().zip(COLORS) {
-            chart.draw_series(LineSeries::new(line.iter().copied(), color.stroke_width(2)))?;
-            let dots = line.iter().map(|point| Circle::new(*point, 3, color.filled()));
+            chart.draw_series(LineSeries::new(line.iter().copied(), color.stroke_width(3)))?;
+            let dots = line.iter().map(|point| Circle::new(*point, 4, color.filled()));
             chart.draw_series(dots)?;
         }
         Ok(())
