@@ -366,8 +366,6 @@ mod book {
     mod fencing {}
     #[doc = include_str!("../docs/testing.md")]
     mod testing {}
-    #[doc = include_str!("../docs/coming-from.md")]
-    mod coming_from {}
     #[doc = include_str!("../docs/redisson.md")]
     mod redisson {}
     #[doc = include_str!("../docs/operations.md")]
