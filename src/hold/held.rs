@@ -552,9 +552,9 @@ impl Hold {
 
 impl HoldState {
     /// How long before it is due a renewal makes sense: where others leave, it may go along. One
-    /// that follows a failure keeps its pause.
+    /// that follows a failure keeps its pause, and the end of a hold is not brought forward.
     fn early(&self) -> Duration {
-        let alone = self.in_round || self.failing || self.lease.is_fixed();
+        let alone = self.in_round || self.failing || !self.lease.renews_before_it_ends();
         if alone { Duration::ZERO } else { self.lease.terms().lease / 128 }
     }
 }

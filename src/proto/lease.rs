@@ -114,6 +114,11 @@ impl Lease {
         self.renew_at.is_none()
     }
 
+    /// Whether a renewal is due before trust ends.
+    pub fn renews_before_it_ends(&self) -> bool {
+        self.renew_at.is_some_and(|renew_at| renew_at < self.deadline())
+    }
+
     /// Trust ends now: the votes are given back, or known to be another's.
     pub fn end(&mut self) {
         self.votes_end = Moment::BEGINNING;

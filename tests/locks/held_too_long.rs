@@ -166,6 +166,19 @@ async fn a_fixed_lease_that_is_shorter_ends_first_and_what_is_kept_is_held_by_no
     assert!(watch.time() >= secs(20), "{:?}", watch.time());
 }
 
+// The second ends within the time by which a renewal may be early.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_one_hold_has_no_other_renewed_that_ends_soon_after() {
+    let on = Fixture::embedded(3);
+    let client = on.builder().hold_at_most(secs(1)).connect().await.unwrap();
+    let first = client.mutex("a").lock().await.unwrap();
+    sleep(ms(50)).await;
+    let second = client.mutex("b").lock().await.unwrap();
+    lost(first.lost()).await;
+    lost(second.lost()).await;
+    assert_eq!(on.runs("mutex/renew"), Some(vec![0; 3]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_time_in_which_nothing_can_be_done_is_refused() {
     let on = Fixture::embedded(3);
