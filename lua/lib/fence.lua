@@ -10,6 +10,10 @@ local function store(fence, token, keep_ms)
   return text
 end
 
+-- A hold has so many numbers, of which this is the last: tasks of its client may have it one after
+-- the other, each with a number of its own. As `Token::BLOCK`.
+local BLOCK = 64
+
 local DAY_MS = 24 * 3600 * 1000
 
 -- Whole numbers without leading zeros compare as their texts do, and that costs less than reading
@@ -29,15 +33,15 @@ local function bounded(floor, keep_ms)
   return exceeds(floor, most) and most or floor
 end
 
--- The number after the latest, which is stored.
+-- The last number of the block after the latest, which is stored.
 local function number_after(fence, latest, keep_ms)
   latest = tonumber(latest)
-  if latest + 1 >= 2 ^ 53 then
+  if latest + BLOCK >= 2 ^ 53 then
     -- From there on numbers are not told apart any more. No voter counts so far: somebody else
     -- wrote that. What is stored now is the floor, so that this is not said for ever.
     error('the fencing tokens of this lock are used up: they begin anew', 0)
   end
-  return store(fence, latest + 1, keep_ms)
+  return store(fence, latest + BLOCK, keep_ms)
 end
 
 -- The number of a hold that is given the vote now.
@@ -53,7 +57,7 @@ local function number(fence, floor, keep_ms)
   else
     latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
   end
-  if not latest or exceeds(floor, latest) then
+  if not latest or floor - (tonumber(latest) or 0) >= BLOCK then
     return floor
   end
   return number_after(fence, latest, keep_ms)

@@ -33,7 +33,7 @@ local function take_free(lock, queue, fence, hold, floor)
   local token = floor
   if floor ~= '' then
     local latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
-    if latest and (#latest > #floor or #latest == #floor and latest >= floor) then
+    if latest and floor - (tonumber(latest) or 0) < 64 then
       if not ask then
         ask, number_after = rest()
       end

@@ -8,7 +8,8 @@ use crate::proto::Token;
 ///
 /// Voters count upwards from what they know; a client's floor keeps the count growing where they
 /// know nothing any more. It is in microseconds, as nobody takes a lock that often: a count that
-/// ran ahead of the clocks would go back when it is lost.
+/// ran ahead of the clocks would go back when it is lost. A hold has a block of numbers, so that its
+/// client can hand it on: the floor is the last of a block that begins at the clock.
 #[derive(Debug)]
 pub struct Floors {
     wall_micros: u64,
@@ -39,7 +40,9 @@ impl Floors {
         }
         self.wall_micros = self.wall_micros.max(wall_micros);
         let seen = self.ahead.get(lock).map_or(0, |token| u64::from(*token));
-        let floor = self.wall_micros.max((seen + 1).min(Token::MOST));
+        // The first number of a block is the clock, or the one after what was seen.
+        let first = self.wall_micros.max(seen + 1);
+        let floor = (first + Token::BLOCK - 1).min(Token::MOST);
         Token::new(floor).expect("it was brought into the range")
     }
 
@@ -75,6 +78,11 @@ mod tests {
         Token::new(number).unwrap()
     }
 
+    /// The last number of the block that begins with this one.
+    fn block_of(first: u64) -> Token {
+        token(first + Token::BLOCK - 1)
+    }
+
     /// Tokens are remembered for 100 microseconds.
     fn floors() -> Floors {
         Floors::new(Duration::from_micros(100))
@@ -86,7 +94,7 @@ mod tests {
             [([100, 50, 101], [100, 100, 101]), ([900, 100, 101], [900, 100, 101])]
         {
             let (mut floors, lock) = (floors(), Arc::from("a"));
-            assert_eq!(walls.map(|wall| floors.floor(&lock, wall)), expected.map(token));
+            assert_eq!(walls.map(|wall| floors.floor(&lock, wall)), expected.map(block_of));
         }
     }
 
@@ -100,18 +108,19 @@ mod tests {
             assert!(floors.ahead.len() <= Floors::MOST, "{}", floors.ahead.len());
         }
         let latest = Arc::from("99999");
-        assert_eq!(floors.floor(&latest, 1), token(101_000), "the latest are kept");
+        assert_eq!(floors.floor(&latest, 1), block_of(101_000), "the latest are kept");
     }
 
     #[test]
     fn a_token_ahead_of_the_clock_is_the_floor_of_its_own_lock() {
         let (mut floors, [one, other]) = (floors(), ["a", "b"].map(Arc::from));
-        assert_eq!(floors.floor(&one, 100), token(100));
+        assert_eq!(floors.floor(&one, 100), block_of(100));
         floors.seen(&one, token(100));
-        assert_eq!(floors.floor(&one, 100), token(101));
+        assert_eq!(floors.floor(&one, 100), block_of(101));
         floors.seen(&one, token(500));
-        assert_eq!((floors.floor(&one, 120), floors.floor(&other, 120)), (token(501), token(120)));
-        assert_eq!(floors.floor(&one, 700), token(700));
+        let both = (floors.floor(&one, 120), floors.floor(&other, 120));
+        assert_eq!(both, (block_of(501), block_of(120)));
+        assert_eq!(floors.floor(&one, 700), block_of(700));
     }
 
     #[test]
@@ -119,7 +128,7 @@ mod tests {
         let mut floors = floors();
         for number in 1..10_000_u64 {
             let lock = Arc::from(number.to_string());
-            let floor = floors.floor(&lock, number);
+            let floor = floors.floor(&lock, Token::BLOCK * number);
             floors.seen(&lock, floor);
             assert!(floors.ahead.len() <= Floors::FEW, "{}", floors.ahead.len());
         }
@@ -128,7 +137,7 @@ mod tests {
     #[test]
     fn clocks_beyond_the_range_stay_in_it() {
         let (mut floors, lock) = (floors(), Arc::from("a"));
-        assert_eq!(floors.floor(&lock, 0), token(1));
+        assert_eq!(floors.floor(&lock, 0), block_of(1));
         assert_eq!(floors.floor(&lock, u64::MAX), token(Token::MOST));
         floors.seen(&lock, token(Token::MOST));
         assert_eq!(floors.floor(&lock, 0), token(Token::MOST));

@@ -36,9 +36,18 @@ impl Token {
     /// The highest token. Every number up to it is exact as a double, which Lua counts in.
     pub(crate) const MOST: u64 = (1 << 53) - 1;
 
+    /// So many numbers end with the one that voters store for a hold: a hold that is handed on
+    /// within its client gives each owner one of them. As `BLOCK` in `lua/lib/fence.lua`.
+    pub(crate) const BLOCK: u64 = 64;
+
     /// Nothing for 0, and for what is above [`Token::MOST`].
     pub(crate) fn new(number: u64) -> Option<Self> {
         (1..=Self::MOST).contains(&number).then_some(Self(number))
+    }
+
+    /// So many numbers before this one.
+    pub(super) fn before(self, by: u64) -> Self {
+        Self(self.0.saturating_sub(by).max(1))
     }
 }
 

@@ -164,7 +164,9 @@ impl State {
     }
 
     fn hand_out(&mut self, client: u8, age: u8, token: u8, rules: &Rules) {
-        self.fell |= rules.bounds.fenced && token <= self.highest;
+        // All of the block may have been given to somebody when the hold ends.
+        let first = (token + 1).saturating_sub(rules.block);
+        self.fell |= rules.bounds.fenced && first <= self.highest;
         self.highest = self.highest.max(token);
         for other in rules.clients().filter(|other| *other != client) {
             if let Phase::Holding { interrupted, .. } = &mut self.client_mut(other).phase {

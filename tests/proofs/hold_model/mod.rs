@@ -119,6 +119,19 @@ fn tokens_rise_from_one_hold_to_the_next() {
 }
 
 #[test]
+fn a_block_of_numbers_is_above_all_that_was_given_before() {
+    holds("blocks", exact(EQUAL, 2).blocks(2), 14_979);
+    holds("blocks, counters apart", exact(APART, 2).blocks(2), 72_466);
+    let clock = Clock { floors: [0, 2, 0], step: 0 };
+    holds("blocks, clocks apart", exact(EQUAL, 2).clock(clock).blocks(2), 16_086);
+    finds("overlap", exact(EQUAL, 2).blocks(2).breaking(Broken::BlocksOverlap), TOKENS);
+    // A hold uses up twice as many numbers.
+    let runs = Clock { floors: RUNS.floors, step: 2 * RUNS.step };
+    let two = exact(EQUAL.with(Budget { amnesias: 2, ..NONE }), 1).clock(runs).blocks(2);
+    holds("blocks, two forget", two, 84_458);
+}
+
+#[test]
 fn tokens_rise_while_holds_renew_and_attempts_ask_again() {
     let (again, round) = (TWO_AND_AGAIN.fenced([0; 3]), Budget { rounds: 1, ..NONE });
     holds("tokens, asked twice", exact(again, 1), 54_553);

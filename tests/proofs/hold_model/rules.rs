@@ -19,6 +19,9 @@ pub(crate) struct Rules {
     /// count towards a new hold. Zero switches the rule off.
     pub(crate) quarantine: u8,
     pub(crate) clock: Clock,
+    /// How many numbers a hold has, of which the last is its token on the voters. Tasks of its
+    /// client may have it one after the other, each with one of them.
+    pub(crate) block: u8,
     pub(crate) broken: Option<Broken>,
     pub(crate) bounds: Bounds,
 }
@@ -58,6 +61,8 @@ pub(crate) enum Broken {
     RaisedElsewhere,
     /// A renewal raises the counter also where another hold has the vote, and that counts.
     RaisedUnderAnother,
+    /// A voter counts one further for each hold, though a hold has several numbers.
+    BlocksOverlap,
     /// A voter in quarantine counts for every renewal.
     AnyRenewalCounts,
     /// A vote whose lease ended in the tick in which the voter forgot is a proof as well.
@@ -165,7 +170,7 @@ impl Rules {
     /// The protocol, with the restart rule.
     pub(crate) fn kept(bounds: Bounds) -> Self {
         let (lease, clock, broken) = (3, Clock::STANDS, None);
-        Self { lease, drift: 1, quarantine: lease, clock, broken, bounds }
+        Self { lease, drift: 1, quarantine: lease, clock, block: 1, broken, bounds }
     }
 
     /// With another lease, and a quarantine as long.
@@ -175,6 +180,10 @@ impl Rules {
 
     pub(crate) fn clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
+    }
+
+    pub(crate) fn blocks(self, block: u8) -> Self {
+        Self { block, ..self }
     }
 
     pub(crate) fn breaking(self, rule: Broken) -> Self {
@@ -198,7 +207,9 @@ impl Rules {
     }
 
     pub(crate) fn floor(&self, client: u8) -> u8 {
-        if self.bounds.fenced { self.clock.floors[usize::from(client)] } else { 0 }
+        let first = self.clock.floors[usize::from(client)];
+        let last = if first > 0 { first + self.block - 1 } else { first };
+        if self.bounds.fenced { last } else { 0 }
     }
 
     pub(crate) fn clients(&self) -> Range<u8> {

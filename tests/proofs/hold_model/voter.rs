@@ -76,7 +76,8 @@ impl Voter {
                 self.counter = self.counter.max(request.token);
             }
         } else if rules.bounds.fenced && was_free {
-            self.counter = (self.counter + 1).max(request.token);
+            let step = if rules.breaks(Broken::BlocksOverlap) { 1 } else { rules.block };
+            self.counter = (self.counter + step).max(request.token);
         }
         Answer::Granted { counter: self.counter, anew: renews && was_free }
     }
