@@ -77,6 +77,8 @@ pub const CERTIFICATE_START: &str = "quorate_certificate_start_seconds";
 pub const CERTIFICATE_END: &str = "quorate_certificate_end_seconds";
 /// Tokens that a majority had to be told.
 pub const TOKEN_REPAIRS: &str = "quorate_token_repairs_total";
+/// Holds that a task of a client gave to the next one in its line.
+pub const HANDOVERS: &str = "quorate_handovers_total";
 /// Observers of elections now.
 pub const OBSERVERS: &str = "quorate_observers";
 /// What observers of elections were told.
@@ -298,6 +300,7 @@ pub const ALL: &[Metric] = &[
         "time until which the client's own certificate is valid, since 1970",
     ),
     counter(TOKEN_REPAIRS, &[KIND, LOCK, REPAIRED], "tokens that a majority had to be told"),
+    counter(HANDOVERS, &[KIND, LOCK], "locks that went from task to task of one client"),
     gauge(OBSERVERS, &[LOCK], "observers of elections now"),
     counter(OBSERVED, &[LOCK, WATCHED], "what observers of elections were told"),
 ];

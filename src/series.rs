@@ -104,6 +104,7 @@ pub(crate) struct LockSeries {
     pub(crate) waiting: Series,
     pub(crate) wakeups: Family,
     pub(crate) token_repairs: Family,
+    pub(crate) handovers: Series,
 }
 
 /// What the series of locks are labelled with.
@@ -148,6 +149,7 @@ impl LockSeries {
             waiting: of.series(metric::WAITING),
             wakeups: of.family(metric::WAKEUPS, metric::WAKEUP),
             token_repairs: of.family(metric::TOKEN_REPAIRS, metric::REPAIRED),
+            handovers: of.series(metric::HANDOVERS),
         }
     }
 
@@ -157,6 +159,7 @@ impl LockSeries {
         for family in [attempts, renewals, lost, wakeups, token_repairs] {
             family.begin();
         }
+        self.handovers.count(0);
         // Another client of the process may have told it more.
         self.labels.oldest_hold().change(0.0);
     }

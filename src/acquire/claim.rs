@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Ask, Coordinator, LockRecord};
+use super::{Ask, Coordinator, LockRecord, Succession};
 use crate::{
     clock::Moment,
     proto::{Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Token, Votes},
@@ -26,6 +26,8 @@ pub(crate) struct Won {
     pub(crate) slots: Option<Slots>,
     /// Voters that gave other slots, and need to learn which ones the hold has.
     pub(crate) elsewhere: Vec<usize>,
+    /// Of one that may be handed on.
+    pub(crate) succession: Option<Succession>,
 }
 
 impl Won {
@@ -45,7 +47,59 @@ impl Won {
         };
         let is_late = crate::mutant!("validity_from_the_reply");
         let started = if is_late { claim.coordinator.clock.now() } else { started };
-        Self { claim, started, rules, token, attempts: 1, votes, late, slots, elsewhere }
+        let succession = None;
+        Self {
+            claim,
+            started,
+            rules,
+            token,
+            attempts: 1,
+            votes,
+            late,
+            slots,
+            elsewhere,
+            succession,
+        }
+    }
+
+    /// A hold that its owner gives to the next task in line, as it was granted.
+    pub(crate) fn handed_on(
+        claim: Claim,
+        (started, rules): (Moment, Rules),
+        token: Option<Token>,
+        votes: Votes,
+        succession: Succession,
+    ) -> Self {
+        let late = Replies::new(claim.coordinator.panel.quorum.voters(), 1);
+        let (slots, elsewhere, succession) = (None, Vec::new(), Some(succession));
+        Self {
+            claim,
+            started,
+            rules,
+            token,
+            attempts: 0,
+            votes,
+            late,
+            slots,
+            elsewhere,
+            succession,
+        }
+    }
+
+    /// That of its next owner. `token` is what the voters store.
+    pub(crate) fn own_token(&self) -> Option<Token> {
+        let tenure = self.succession.as_ref().map(|succession| succession.tenure);
+        self.token.map(|last| tenure.map_or(last, |tenure| tenure.token(last)))
+    }
+
+    /// What it was asked for with.
+    pub(crate) fn asked_rules(&self) -> Rules {
+        self.claim.record.rules()
+    }
+
+    /// Whether another task of this client had it before.
+    pub(crate) fn is_handed_on(&self) -> bool {
+        self.succession.as_ref().is_some_and(|succession| succession.tenure.is_handed_on())
     }
 
     pub(crate) fn hold(&self) -> &HoldId {
@@ -84,6 +138,8 @@ pub(crate) struct Claim {
     stood_still: Duration,
     /// The voters that may have given a vote which nobody has taken over.
     owed: Vec<usize>,
+    /// Somebody had the lock: it is released, and not only given back.
+    was_held: bool,
 }
 
 impl Claim {
@@ -102,6 +158,26 @@ impl Claim {
             owed: (0..coordinator.panel.quorum.voters())
                 .filter(|_| !crate::mutant!("cancelled_keeps_votes"))
                 .collect(),
+            was_held: false,
+        }
+    }
+
+    /// The votes of a hold that its owner hands on.
+    pub(crate) fn of_held(
+        coordinator: &Arc<Coordinator>,
+        record: &Arc<dyn LockRecord>,
+        hold: &HoldId,
+        lease: Duration,
+        stood_still: Duration,
+    ) -> Self {
+        Self {
+            coordinator: Arc::clone(coordinator),
+            record: Arc::clone(record),
+            hold: hold.clone(),
+            lease,
+            stood_still,
+            owed: (0..coordinator.panel.quorum.voters()).collect(),
+            was_held: true,
         }
     }
 
@@ -147,6 +223,11 @@ impl Claim {
 
     pub(super) fn give_back_all(&mut self) {
         let owed = std::mem::take(&mut self.owed);
+        if self.was_held && !owed.is_empty() {
+            let until = self.coordinator.clock.now() + self.lease;
+            drop(self.coordinator.give_back(&*self.record, &self.hold, until));
+            return;
+        }
         self.tell(owed, |record, hold| record.undo(hold));
     }
 

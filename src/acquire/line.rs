@@ -12,6 +12,7 @@ use std::{
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::succession::LineHold;
 use crate::{
     clock::{Clock, Moment},
     proto::{Denial, Outage},
@@ -33,7 +34,7 @@ pub(crate) struct Lines {
 type LineKey = (Arc<str>, &'static str);
 
 #[derive(Debug)]
-struct Line {
+pub(super) struct Line {
     key: LineKey,
     /// Somebody has stood in it since then.
     since: Moment,
@@ -48,6 +49,8 @@ struct Line {
     silence: Signal<()>,
     /// How many of this line got the lock since others could ask first.
     in_a_row: AtomicU32,
+    /// What one of this line has, and may hand on.
+    pub(super) hold: Signal<LineHold>,
 }
 
 /// What is known in a line. It outlasts the turn in which it was heard.
@@ -115,7 +118,18 @@ impl Line {
             news: Signal::new(news),
             silence: Signal::new(()),
             in_a_row: AtomicU32::new(0),
+            hold: Signal::new(LineHold::default()),
         }
+    }
+
+    /// Whether nobody stands in it any more.
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.load(Relaxed) == 0
+    }
+
+    /// Whether somebody stands in it beside the task with the turn.
+    pub(super) fn has_others(&self) -> bool {
+        self.places.load(Relaxed) > 1
     }
 
     fn change(&self, change: impl FnOnce(&mut LineNews)) {
@@ -256,6 +270,10 @@ impl<'a> Turn<'a> {
         Self { place, tells: AtomicBool::new(false), _permit: permit }
     }
 
+    pub(super) fn line(&self) -> &Arc<Line> {
+        &self.place.line
+    }
+
     fn change(&self, change: impl FnOnce(&mut LineNews)) {
         if self.tells() {
             self.place.line.change(change);
@@ -321,8 +339,13 @@ impl Drop for Turn<'_> {
 impl Drop for LinePlace {
     fn drop(&mut self) {
         let mut lines = self.lines.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.line.places.fetch_sub(1, Relaxed) == 1 {
-            lines.remove(&self.line.key);
+        if self.line.places.fetch_sub(1, Relaxed) > 1 {
+            return;
+        }
+        lines.remove(&self.line.key);
+        drop(lines);
+        if self.line.has_offer() {
+            self.line.close_tenure();
         }
     }
 }

@@ -15,6 +15,7 @@ mod record;
 mod release;
 mod roster;
 mod settle;
+mod succession;
 mod waiting;
 mod wakeup;
 
@@ -27,9 +28,11 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::runtime::Handle;
 
 pub(crate) use census::{ElectionAsked, ElectionWatch};
-pub(crate) use claim::Won;
+pub(crate) use claim::{Claim, Won};
+pub(crate) use line::Turn;
 pub(crate) use panel::Panel;
 pub(crate) use record::{Ask, ForeignQueue, LockInfo, LockRecord};
+pub(crate) use succession::Succession;
 pub(crate) use wakeup::{VoterEar, Wakeups};
 
 use crate::{

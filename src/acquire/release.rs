@@ -6,6 +6,7 @@ use futures::future::OptionFuture;
 
 use super::{Coordinator, LockRecord};
 use crate::{
+    clock::Moment,
     proto::{Cause, HoldId, Verdict, Votes},
     voter::{Call, Replies},
 };
@@ -14,9 +15,26 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Coordinator {
-    /// This client gives back what this hold has. Those of its own tasks who are next ask the
+    /// Gives back what this hold has, on all voters. Those of its own tasks who are next ask the
     /// voters at once: their requests leave behind those of the release.
-    pub(crate) fn pass_on(&self, record: &dyn LockRecord, hold: &HoldId) {
+    pub(crate) fn give_back(
+        &self,
+        record: &dyn LockRecord,
+        hold: &HoldId,
+        until: Moment,
+    ) -> Replies {
+        let mut release = record.release(hold, 0);
+        // Nobody but the releaser waits for the answer, and a late one is better than none.
+        release.deadline = release.longest;
+        if crate::mutant!("releases_once") {
+            return self.panel.ask_all(&release);
+        }
+        let replies = self.panel.insist_all(&release, until);
+        self.pass_on(record, hold);
+        replies
+    }
+
+    fn pass_on(&self, record: &dyn LockRecord, hold: &HoldId) {
         let info = record.info();
         // Programs of another library are in no queue of ours: beside a client that always asks
         // first they would never get the lock.

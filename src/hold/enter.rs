@@ -7,7 +7,7 @@ use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, entry::REENTRY, held::Hold};
 use crate::{
-    acquire::{Coordinator, LockRecord, Won},
+    acquire::{Coordinator, LockRecord, Turn, Won},
     clock::{Clock, Moment},
     proto::{Error, HoldLimit, Kind, Limit, Owner, Refusal},
     series::LockSeries,
@@ -142,6 +142,9 @@ impl LockRequest {
                 Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
             }
         };
+        if let Some(won) = self.inherit(&turn, limit).await {
+            return Ok(SeekOutcome::Won(won));
+        }
         // Another task of the same owner may have entered while this one came first.
         if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
             return Ok(SeekOutcome::Own(own));
@@ -160,13 +163,37 @@ impl LockRequest {
                 }
             }
         };
-        let won = if waits {
+        let mut won = if waits {
             coordinator.place(record, limit, &turn).wait(Some(admitted)).await
         } else {
             let _admitted = admitted;
             coordinator.ask_in_turn(record, &turn).await
         };
+        if let Ok(Ok(won)) = &mut won
+            && self.is_handed_on()
+        {
+            won.succession = turn.begin_tenure(coordinator);
+        }
         won.map(SeekOutcome::of)
+    }
+
+    /// Whether holds go from task to task of this client: of a lock without an order, which is
+    /// renewed.
+    fn is_handed_on(&self) -> bool {
+        let info = self.record.info();
+        let is_plain = !info.is_fair && !info.is_shared && !self.record.is_foreign();
+        is_plain && self.renewed && info.waiting.is_some()
+    }
+
+    /// The hold of another task of this client, handed on in time and with the same terms.
+    async fn inherit(&self, turn: &Turn<'_>, limit: Limit) -> Option<Box<Won>> {
+        if !self.is_handed_on() {
+            turn.refuse_hold();
+            return None;
+        }
+        let won = turn.inherit(self.coordinator.clock(), limit).await?;
+        // Another lease is asked for anew; this one is released.
+        (won.asked_rules() == self.record.rules()).then_some(won)
     }
 
     /// What the owner has that lets it in; of what it has lost only where nothing else does.
@@ -265,13 +292,18 @@ impl<'a> AcquireSpan<'a> {
     }
 
     fn won(&self, won: &Won) {
-        let terms = won.rules.terms;
-        let left = terms.share_left(won.started, self.clock.now());
-        self.series.wait_seconds.record(won.started.since(self.started).as_secs_f64());
-        self.series.grant_attempts.record(f64::from(won.attempts));
+        let (terms, now) = (won.rules.terms, self.clock.now());
+        let left = terms.share_left(won.started, now);
+        let won_by = if won.is_handed_on() { now } else { won.started };
+        self.series.wait_seconds.record(won_by.since(self.started).as_secs_f64());
+        if won.is_handed_on() {
+            self.series.handovers.count(1);
+        } else {
+            self.series.grant_attempts.record(f64::from(won.attempts));
+        }
         self.series.grant_validity.record(left);
         self.span.record("hold", won.hold().as_str()).record("attempts", won.attempts);
-        if let Some(token) = won.token {
+        if let Some(token) = won.own_token() {
             self.span.record("token", u64::from(token));
         }
     }

@@ -253,6 +253,7 @@ impl Entry {
         self.left = true;
         let (replies, frees_at) = match self.hold.leave() {
             Left::Lost(error) => return Err(error),
+            Left::HandedOn => return Ok(()),
             Left::Inner(replies) => (replies, None),
             Left::Last { replies, frees_at } => (replies, Some(frees_at)),
         };

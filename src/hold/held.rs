@@ -12,12 +12,12 @@ use rounds::RoundSent;
 
 use super::{Holds, agenda::AgendaPlace};
 use crate::{
-    acquire::{Coordinator, LockRecord, Won},
+    acquire::{Claim, Coordinator, LockRecord, Succession, Won},
     clock::Moment,
     hold::agenda::Listing,
     proto::{
         Cause, Checkup, Duty, Error, HoldId, HoldLimit, Kind, Lease, Listed, Owner, RoundId,
-        Rounded, Slots, Support, Terms, Token, Verdict, Votes,
+        Rounded, Rules, Slots, Support, Terms, Token, Verdict, Votes,
     },
     series::LockSeries,
     signal::Signal,
@@ -33,10 +33,14 @@ pub(crate) struct Hold {
     owner: Option<Owner>,
     record: Arc<dyn LockRecord>,
     token: Option<Token>,
+    /// The last number of its block, which voters store.
+    stored: Option<Token>,
     /// Of a semaphore.
     slots: Option<Slots>,
-    voter_deadline: Duration,
-    longest_deadline: Duration,
+    rules: Rules,
+    /// When the votes were asked for, and for how long its client had stood still by then.
+    started: Moment,
+    stood_still: Duration,
     coordinator: Arc<Coordinator>,
     holds: Arc<Holds>,
     acquired: Moment,
@@ -69,6 +73,8 @@ struct HoldState {
     failing: bool,
     /// What the voters said in the last round that failed.
     failed: Vec<Verdict>,
+    /// Where its owner may hand it on.
+    succession: Option<Succession>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +92,8 @@ pub(super) enum Left {
     Lost(Error),
     /// Other entries are left.
     Inner(Replies),
+    /// The next task in line has the hold.
+    HandedOn,
     Last {
         replies: Replies,
         frees_at: Moment,
@@ -106,8 +114,10 @@ impl Hold {
         limit: Option<HoldLimit>,
     ) -> (Arc<Self>, Exchange) {
         let stood_still = won.stood_still();
-        let Won { claim, started, rules, token, votes, late, slots, elsewhere, .. } = won;
+        let (token, stored, is_handed_on) = (won.own_token(), won.token, won.is_handed_on());
+        let Won { claim, started, rules, votes, late, slots, elsewhere, succession, .. } = won;
         let (id, record) = claim.take_over();
+        let acquired = if is_handed_on { coordinator.clock().now() } else { started };
         let voters = coordinator.panel().quorum.voters();
         let mut support = Support::of(voters);
         let (round, terms) = (RoundId::FIRST, rules.terms);
@@ -130,18 +140,21 @@ impl Hold {
             warned: false,
             failing: false,
             failed: Vec::new(),
+            succession,
         };
         let hold = Arc::new(Self {
             id,
             owner,
             record,
             token,
+            stored,
             slots,
-            voter_deadline: rules.voter_deadline,
-            longest_deadline: rules.longest_deadline,
+            rules,
+            started,
+            stood_still,
             coordinator: Arc::clone(coordinator),
             holds: Arc::clone(holds),
-            acquired: started,
+            acquired,
             number: holds.agenda().number(),
             state: Mutex::new(state),
             over: Signal::new(false),
@@ -351,6 +364,9 @@ impl Hold {
             let release = self.record.release(&self.id, left);
             return Left::Inner(self.coordinator.panel().ask_all(&release));
         }
+        if self.hand_on(&mut state) {
+            return Left::HandedOn;
+        }
         let frees_at = self.coordinator.clock().now() + state.longest;
         Left::Last { replies: self.end(&mut state, End::Released), frees_at }
     }
@@ -395,16 +411,29 @@ impl Hold {
 
     fn end(&self, state: &mut HoldState, end: End) -> Replies {
         self.forget(state, end);
-        let mut release = self.record.release(&self.id, 0);
-        // Nobody but the releaser waits for the answer, and a late one is better than none.
-        release.deadline = release.longest;
-        if crate::mutant!("releases_once") {
-            return self.coordinator.panel().ask_all(&release);
-        }
         let until = self.coordinator.clock().now() + state.longest;
-        let replies = self.coordinator.panel().insist_all(&release, until);
-        self.coordinator.pass_on(&*self.record, &self.id);
+        let replies = self.coordinator.give_back(&*self.record, &self.id, until);
+        // Whoever is next in line asks behind the release.
+        state.succession = None;
         replies
+    }
+
+    /// Gives the hold to the next task in line, as it was granted: nothing was asked for since then,
+    /// so its lease and its count are what they were. Says whether it did.
+    fn hand_on(&self, state: &mut HoldState) -> bool {
+        let succession = state.succession.take().filter(|_| state.support.is_as_granted());
+        let Some(succession) = succession else { return false };
+        let Self { coordinator, record, id, rules, started, stood_still, .. } = self;
+        let votes = state.support.granted(coordinator.panel().quorum);
+        let make = |succession| {
+            let claim = Claim::of_held(coordinator, record, id, rules.terms.lease, *stood_still);
+            Won::handed_on(claim, (*started, *rules), self.stored, votes, succession)
+        };
+        let handed_on = succession.hand_on(coordinator.clock().now(), make);
+        if handed_on {
+            self.forget(state, End::Released);
+        }
+        handed_on
     }
 
     /// From now on nobody here has it, and nobody renews it.

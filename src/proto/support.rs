@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{KeptOut, Quorum, Terms};
+use super::{KeptOut, Quorum, Terms, Votes};
 use crate::proto::{Cause, Moment, Verdict};
 
 /// What each voter last said to one hold.
@@ -63,6 +63,21 @@ impl Support {
     /// How many voters are known to have the hold.
     pub fn votes(&self) -> usize {
         self.voters.iter().filter(|backing| backing.granted).count()
+    }
+
+    /// Those votes.
+    pub fn granted(&self, quorum: Quorum) -> Votes {
+        let mut votes = Votes::new(quorum);
+        let voters = self.voters.iter().enumerate();
+        for (voter, _) in voters.filter(|(_, backing)| backing.granted) {
+            votes.record(voter, Verdict::Granted);
+        }
+        votes
+    }
+
+    /// Whether no round has begun since it was acquired.
+    pub fn is_as_granted(&self) -> bool {
+        self.rounds == 0
     }
 
     /// What a voter's answer counts for when the hold is renewed.

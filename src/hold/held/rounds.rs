@@ -90,7 +90,7 @@ impl Hold {
         let terms = request.map_or(terms, |request| terms.longer(request));
         state.longest = state.longest.max(terms.lease);
         let panel = self.coordinator.panel();
-        let deadline = panel.allowed(self.voter_deadline, self.longest_deadline);
+        let deadline = panel.allowed(self.rules.voter_deadline, self.rules.longest_deadline);
         let round = Round::start(panel.quorum, terms, now, deadline);
         let in_full = state.checkup.begins(now, self.coordinator.settings().fence_memory);
         let (round_id, stood_still) = (state.support.begin(), state.stood_still);
@@ -101,7 +101,7 @@ impl Hold {
 
     /// `is_anew`: to voters that have said that they have no vote of the hold.
     fn renewal(&self, state: &HoldState, sent: RoundSent, is_anew: bool) -> Call {
-        let (token, slots) = (self.token, self.slots.as_ref());
+        let (token, slots) = (self.stored, self.slots.as_ref());
         let (count, is_known) = (state.count, !sent.in_full);
         let first = Ask::new(&self.id, sent.terms.lease);
         self.record.renew(&Ask { count, token, is_known, is_anew, slots, ..first })

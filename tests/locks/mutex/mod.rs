@@ -6,6 +6,7 @@ mod busy;
 mod contention;
 mod ends;
 mod expiry;
+mod handing_on;
 mod inputs;
 mod kept;
 mod limits;

@@ -248,7 +248,8 @@ async fn behind_one_that_waits_for_its_turn_nobody_is_told_of_silent_voters() {
 #[tokio::test(start_paused = true)]
 async fn nobody_is_told_what_was_known_before_it_came() {
     let (voters, client) = client().await;
-    let x = client.mutex("x");
+    // A lock with a fixed lease does not go from task to task without the voters.
+    let x = client.mutex("x").lease_fixed(secs(30));
     let _slow = slow(&voters);
     let (first, second) = (x.clone(), x.clone());
     let first = tokio::spawn(async move { first.lock().await });

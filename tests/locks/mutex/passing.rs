@@ -97,7 +97,8 @@ async fn no_task_asks_in_vain(dropped: bool) {
         on.release(guard.release()).await;
     }
     let guard = second.await.expect("no panic").expect("all voters answer");
-    sleep(ms(50)).await;
+    // The third waits in vain for the second to hand the lock on, and then for its turn.
+    sleep(ms(100)).await;
     let asked = on.runs("mutex/acquire").expect("it is counted");
     on.release(guard.release()).await;
     // Not behind the third, which would keep it.

@@ -135,6 +135,10 @@ async fn holds_are_lost_and_waiters_are_called() {
         }
     };
 
+    // One task hands the lock on to the next.
+    let take = async || drop(ours.lock().await.unwrap());
+    tokio::join!(take(), take());
+
     let guard = ours.clone().lease_fixed(secs(5)).lock().await.unwrap();
     assert!(guard.lost().await.is_lost());
     let guard = ours.clone().hold_at_most(secs(20)).lock().await.unwrap();

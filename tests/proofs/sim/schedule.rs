@@ -98,6 +98,7 @@ async fn live(plan: Plan, traced: bool) -> Outcome {
             3 => laws::leaders::measure(&calm).await,
             _ => laws::several::measure(&calm).await,
         }
+        laws::shares::measure(&calm).await;
         drop(laws::trips::measure(&calm).await);
         laws::answers::patience(&calm, &ways).await;
         laws::traces::close(&calm).await;

@@ -80,7 +80,7 @@ impl Task {
         let Some((guard, before)) = self.ask(step, lock.ask(step.how)).await? else {
             return Ok(());
         };
-        tokens::handed_out(&self.world, step, &guard, started_ms);
+        tokens::handed_out(&self.world, step, &guard, started_ms, false);
         told::granted(&self.world, step, &guard);
         leaders::leads(&self.world, step.lock(), guard.hold().as_str());
         order::granted(&self.world, &before[0], guard.hold().as_str());
@@ -187,7 +187,7 @@ impl Task {
                 let inner = Arc::new(inner);
                 self.world.watch(self.client, step, &inner);
                 self.say(|| format!("has {} as well, count {}", inner.hold(), inner.count()));
-                tokens::handed_out(&self.world, step, &inner, self.world.now_ms());
+                tokens::handed_out(&self.world, step, &inner, self.world.now_ms(), true);
                 told::entered_again(&self.world, step, &inner);
                 Some(inner)
             }

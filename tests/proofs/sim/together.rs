@@ -47,7 +47,7 @@ impl Task {
             .map(|(at, lock)| {
                 let guard = Arc::new(Guard::Part { all: Arc::clone(&all), at });
                 let step = step.part(lock);
-                tokens::handed_out(&self.world, step, &guard, started_ms);
+                tokens::handed_out(&self.world, step, &guard, started_ms, false);
                 self.world.watch(self.client, step, &guard);
                 guard
             })

@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use quorate::embedded::{EmbeddedVoter, Machine, Record};
+use quorate::{
+    Token,
+    embedded::{EmbeddedVoter, Machine, Record},
+};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -92,7 +95,7 @@ pub(crate) struct Breach {
 
 /// What is seen at one moment.
 pub(crate) struct Look {
-    /// Held, by what their guards say, on machines that live; one of each hold.
+    /// Held, by what their guards say, on machines that live; one of each hold and token.
     pub(crate) held: Vec<Held>,
     /// Every voter's records.
     pub(crate) records: Vec<Vec<Record>>,
@@ -100,6 +103,7 @@ pub(crate) struct Look {
 
 pub(crate) struct Held {
     pub(crate) hold: String,
+    pub(crate) token: Option<Token>,
     pub(crate) lock: Lock,
     pub(crate) access: Access,
     /// Of a semaphore, in ascending order.
@@ -255,14 +259,18 @@ impl World {
         let mut ledger = locked(&self.ledger);
         let mut held: Vec<Held> = Vec::new();
         for watched in guards.iter() {
-            let seen = held.iter().any(|held| held.hold == watched.hold);
-            if seen || ledger.dead.contains(&watched.client) {
+            if ledger.dead.contains(&watched.client) {
                 continue;
             }
             let Some(guard) = watched.guard.upgrade() else { continue };
+            let token = guard.token();
+            if held.iter().any(|held| held.hold == watched.hold && held.token == token) {
+                continue;
+            }
             if guard.is_held() {
                 held.push(Held {
                     hold: watched.hold.clone(),
+                    token,
                     lock: watched.lock,
                     access: guard.access(),
                     slots: guard.slots(),

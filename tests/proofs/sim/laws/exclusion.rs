@@ -24,7 +24,9 @@ pub(crate) fn check(world: &World, look: &Look) {
 }
 
 fn exclude_each_other(one: &Held, other: &Held) -> bool {
-    one.lock == other.lock && excludes(rival(one), rival(other))
+    // Each task to which a hold is handed on has a token of its own.
+    let handed_on = one.hold == other.hold && one.token != other.token;
+    one.lock == other.lock && (handed_on || excludes(rival(one), rival(other)))
 }
 
 fn rival(held: &Held) -> Rival<'_> {

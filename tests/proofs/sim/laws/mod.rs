@@ -17,6 +17,7 @@
 //! | `tokens` | whoever is given an exclusive hold later has the higher token, which is stored |
 //! | `leaders` | who is said to lead was voted for by a majority, and what it says is the latest |
 //! | `order` | whoever stood in the queue on a majority comes before those who asked later |
+//! | `shares` | a client that hands a lock on leaves others their share |
 //! | `answers` | no call takes longer than it may, and a loss is told at once |
 //!
 //! `calm` is where some of them measure, after all faults. All are judged by the true time, by what
@@ -33,6 +34,7 @@ pub(crate) mod order;
 pub(crate) mod readers;
 pub(crate) mod renewal;
 pub(crate) mod several;
+pub(crate) mod shares;
 pub(crate) mod tokens;
 pub(crate) mod told;
 pub(crate) mod traces;

@@ -1,0 +1,282 @@
+//! Tasks of one client hand a mutex on without asking the voters: the hold stays, and each task has
+//! a token of its own.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures::poll;
+use quorate::{
+    Mutex, MutexGuard, Quorate, Token,
+    embedded::{self, Machine},
+};
+use tokio::{task::JoinSet, time::sleep};
+
+use quorate_tests::{
+    claims,
+    fixture::{Fixture, Stopwatch, ms, secs},
+    recorded::{counted, record},
+};
+
+/// The longest time for which a client hands a lock on.
+const TENURE: Duration = ms(50);
+
+claims!(everywhere: each_owner_of_a_hold_has_a_higher_token_than_the_one_before);
+
+fn a(client: &Quorate) -> Mutex {
+    client.mutex("a")
+}
+
+/// What tasks of a client saw that all wanted a lock, each for so long: the holds and tokens in the
+/// order in which they had it.
+async fn owners(mutex: &Mutex, tasks: usize, work: Duration) -> Vec<(String, Token)> {
+    let (sender, mut had) = tokio::sync::mpsc::unbounded_channel();
+    let mut running = JoinSet::new();
+    for _ in 0..tasks {
+        let (mutex, sender) = (mutex.clone(), sender.clone());
+        running.spawn(async move {
+            let guard = mutex.lock().await.expect("all voters answer");
+            sender.send((guard.hold().to_string(), guard.token())).expect("somebody listens");
+            if !work.is_zero() {
+                sleep(work).await;
+            }
+            guard.release().await.expect("all voters answer");
+        });
+    }
+    running.join_all().await;
+    drop(sender);
+    let mut all = Vec::new();
+    while let Some(one) = had.recv().await {
+        all.push(one);
+    }
+    all
+}
+
+async fn each_owner_of_a_hold_has_a_higher_token_than_the_one_before(on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    for _ in 0..3 {
+        let (ours, theirs) = (a(&ours), a(&theirs));
+        let (ours, theirs) = tokio::join!(owners(&ours, 100, ms(0)), owners(&theirs, 100, ms(0)));
+        let mut all: Vec<_> = ours.into_iter().chain(theirs).collect();
+        all.sort_by_key(|(_, token)| *token);
+        let tokens: BTreeSet<Token> = all.iter().map(|(_, token)| *token).collect();
+        assert_eq!(tokens.len(), 200, "no two have the same");
+        // All tokens of a hold stand together.
+        let mut holds: Vec<&str> = all.iter().map(|(hold, _)| &**hold).collect();
+        holds.dedup();
+        assert_eq!(holds.len(), holds.iter().collect::<BTreeSet<_>>().len(), "{holds:?}");
+        assert!(holds.len() < 200, "nothing was handed on");
+    }
+    on.until_clean().await;
+}
+
+/// How long the owners of each hold had it: so many of each, one hold after the other.
+fn tenures(owners: &[(String, Token)]) -> Vec<usize> {
+    owners.chunk_by(|(one, _), (other, _)| one == other).map(<[_]>::len).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixty_four_tasks_have_a_lock_for_one_request_to_each_voter() {
+    let (snapshotter, _recording) = record();
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    let owners = owners(&a(&client), 130, ms(0)).await;
+    assert_eq!(tenures(&owners), [64, 64, 2]);
+    assert!(owners.is_sorted_by_key(|(_, token)| *token), "in the order of asking");
+    assert_eq!(on.runs("mutex/acquire"), Some(vec![3; 3]));
+    assert_eq!(on.runs("mutex/release"), Some(vec![3; 3]));
+    let handed_on = counted(&snapshotter, quorate::metric::HANDOVERS);
+    assert_eq!(handed_on.into_values().collect::<Vec<_>>(), [127.0]);
+    on.until_clean().await;
+}
+
+// The third has it at 40 ms.
+#[tokio::test(start_paused = true)]
+async fn after_fifty_milliseconds_the_voters_are_asked_again() {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    let owners = owners(&a(&client), 7, ms(20)).await;
+    assert_eq!(tenures(&owners), [3, 3, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_client_waits_for_one_tenure_and_one_section_at_most() {
+    let on = Fixture::of(&embedded::voters(3));
+    let (ours, theirs) = (on.client().await, on.client().await);
+    let (ours, theirs) = (a(&ours), a(&theirs));
+    let greedy = tokio::spawn(async move { owners(&ours, 100, ms(9)).await });
+    sleep(ms(1)).await;
+    let watch = Stopwatch::start();
+    theirs.lock().await.expect("all voters answer").release().await.expect("all answer");
+    assert!(watch.time() <= TENURE + ms(9), "{:?}", watch.time());
+    greedy.abort();
+}
+
+/// A lock that is held while a task of the same client wants it, by a future that was polled once.
+macro_rules! wanted {
+    ($client:ident => $guard:ident, $next:ident) => {
+        let mutex = a(&$client);
+        let mut first = Box::pin(mutex.lock());
+        let mut $next = Box::pin(mutex.lock());
+        assert!(poll!(&mut first).is_pending());
+        assert!(poll!(&mut $next).is_pending());
+        let $guard = first.await.expect("all voters answer");
+        assert!(poll!(&mut $next).is_pending());
+    };
+}
+
+/// How long it takes until another client has the lock.
+async fn time_to_lock(other: &Quorate) -> Duration {
+    let watch = Stopwatch::start();
+    drop(a(other).lock().await.expect("all voters answer"));
+    watch.time()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_offered_to_a_task_that_nobody_polls_is_free_at_the_end_of_the_tenure() {
+    let on = Fixture::of(&embedded::voters(3));
+    let (client, other) = (on.client().await, on.client().await);
+    wanted!(client => guard, next);
+    guard.release().await.expect("it is handed on");
+    let time = time_to_lock(&other).await;
+    assert!(time > ms(40) && time <= TENURE, "{time:?}");
+    next.await.expect("it asks the voters").release().await.expect("all voters answer");
+    on.until_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_offered_is_free_at_once_when_nobody_wants_it_any_more() {
+    let on = Fixture::of(&embedded::voters(3));
+    let (client, other) = (on.client().await, on.client().await);
+    wanted!(client => guard, next);
+    guard.release().await.expect("it is handed on");
+    drop(next);
+    assert_eq!(time_to_lock(&other).await, ms(0));
+    on.until_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_one_behind_gets_what_was_offered_to_a_task_that_has_gone() {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    wanted!(client => guard, next);
+    let behind = tokio::spawn(a(&client).lock());
+    sleep(ms(1)).await;
+    let hold = guard.hold().clone();
+    drop(guard);
+    drop(next);
+    let behind = behind.await.expect("no panic").expect("all voters answer");
+    assert_eq!(*behind.hold(), hold);
+    drop(behind);
+    on.until_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_the_client_gives_back_what_is_offered() {
+    let on = Fixture::of(&embedded::voters(3));
+    let (client, other) = (on.client().await, on.client().await);
+    wanted!(client => guard, next);
+    drop(guard);
+    let closing = tokio::spawn(async move { client.close().await });
+    tokio::task::yield_now().await;
+    drop(next.await);
+    closing.await.expect("no panic");
+    assert_eq!(time_to_lock(&other).await, ms(0));
+    on.until_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_the_end_of_a_guard_hears_of_it_though_the_hold_goes_on() {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    wanted!(client => guard, next);
+    let (lost, token) = (guard.lost(), guard.token());
+    guard.release().await.expect("it is handed on");
+    assert!(lost.await.is_released());
+    let next = next.await.expect("it is handed on");
+    assert!(next.is_held() && next.token() > token && next.count() == 1 && next.votes() == 3);
+    assert_eq!(on.runs("mutex/acquire"), Some(vec![1; 3]));
+    drop(next);
+    on.until_clean().await;
+}
+
+/// Whether a lock that was held like this goes on to a task that asks like that.
+async fn is_handed_on(
+    held: impl AsyncFnOnce(&MutexGuard),
+    terms: impl Fn(Mutex) -> [Mutex; 2],
+) -> bool {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    let [first, next] = terms(a(&client));
+    // The second stands in line when the first is granted.
+    let (first, next) = (tokio::spawn(first.lock()), tokio::spawn(next.lock()));
+    let first = first.await.expect("no panic").expect("all voters answer");
+    held(&first).await;
+    let hold = first.hold().clone();
+    first.release().await.expect("all voters answer");
+    let next = next.await.expect("no panic").expect("all voters answer");
+    let same = *next.hold() == hold;
+    drop(next);
+    on.until_clean().await;
+    same
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_hold_that_is_as_it_was_granted_goes_to_a_task_that_wants_the_same() {
+    let nothing = async |_: &MutexGuard| {};
+    let same = |mutex: Mutex| [mutex.clone(), mutex];
+    assert!(is_handed_on(nothing, same).await);
+    let limited = |mutex: Mutex| [mutex.clone(), mutex.hold_at_most(secs(9))];
+    assert!(is_handed_on(nothing, limited).await, "the limit is the next one's own");
+    let first_fixed = |mutex: Mutex| [mutex.clone().lease_fixed(secs(20)), mutex];
+    assert!(!is_handed_on(nothing, first_fixed).await);
+    let next_fixed = |mutex: Mutex| [mutex.clone(), mutex.lease_fixed(secs(20))];
+    assert!(!is_handed_on(nothing, next_fixed).await);
+    let longer = |mutex: Mutex| [mutex.clone(), mutex.lease(secs(29))];
+    assert!(!is_handed_on(nothing, longer).await);
+    let extended = async |guard: &MutexGuard| guard.extend(secs(30)).await.expect("all answer");
+    assert!(!is_handed_on(extended, same).await);
+    let entered = async |guard: &MutexGuard| drop(guard.reenter().await.expect("all answer"));
+    assert!(!is_handed_on(entered, same).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_owner_may_have_it_for_as_long_as_it_has_asked_for() {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    let mutex = a(&client).hold_at_most(secs(1));
+    let (first, next) = (tokio::spawn(mutex.lock()), tokio::spawn(mutex.lock()));
+    let first = first.await.expect("no panic").expect("all voters answer");
+    sleep(ms(40)).await;
+    drop(first);
+    let next = next.await.expect("no panic").expect("all voters answer");
+    let watch = Stopwatch::start();
+    assert!(next.lost().await.to_string().contains("hold_at_most"));
+    assert_eq!(watch.time(), secs(1));
+}
+
+// Its client stood still for longer than the lease while it was offered.
+#[tokio::test(start_paused = true)]
+async fn a_hold_whose_time_is_over_is_not_taken() {
+    let on = Fixture::of(&embedded::voters(3));
+    let machine = Machine::new("still");
+    let client = on.builder().machine(&machine).lease(secs(2)).connect().await.expect("all answer");
+    wanted!(client => guard, next);
+    let hold = guard.hold().clone();
+    drop(guard);
+    machine.suspend();
+    sleep(secs(3)).await;
+    machine.resume();
+    let next = next.await.expect("it asks the voters");
+    assert_ne!(*next.hold(), hold);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_only_tries_is_told_who_has_it() {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    wanted!(client => guard, next);
+    let mutex = a(&client);
+    assert!(mutex.try_lock().await.expect("all voters answer").is_none());
+    let busy = mutex.lock_or_busy(ms(0)).await.expect_err("it is held");
+    assert_eq!(busy.holder(), Some(guard.hold()));
+    drop((guard, next));
+}
