@@ -9,11 +9,15 @@
 //! Floor, fair mutex, mutex and semaphore take turns, block by block, so whatever else the machine
 //! does falls on all of them. Meanwhile all waiters wait, those in a queue refreshing their places.
 //!
+//! Then 1,000 tasks of one client want a mutex all the time, over three nodes, and 1,000 of each of
+//! two clients: how often it goes from one task to the next, mostly without a word to the nodes.
+//!
 //! Costs are counted apart, where nobody refreshes and while nobody comes: whatever is counted then
 //! is caused by hand-offs.
 
 mod crowd;
 mod relay;
+mod within;
 
 use std::{
     process::ExitCode,
@@ -129,6 +133,15 @@ async fn measure(length: Length) -> Report {
         commands,
         two_decimals(GROWTH_LIMIT),
     ]);
+    report.table(["clients of 1,000 tasks", "mutex: hand-overs a second", "smaller share"]);
+    for clients in [1, 2] {
+        let (tasks, time) = length.pick((1_000, 3_000), (20, 100));
+        let time = Duration::from_millis(time);
+        let pace = within::measure(&servers[..3], clients, tasks, time).await;
+        let (a_second, share) = (format!("{:.0}", pace.a_second), two_decimals(pace.smaller_share));
+        println!("{clients} clients of {tasks} tasks: {a_second} hand-overs a second, {share}");
+        report.row([clients.to_string(), a_second, share]);
+    }
     report
 }
 
