@@ -17,7 +17,9 @@ macro_rules! guard {
                 self.0.name()
             }
 
-            /// The hold, as it stands on the voters and in other clients' errors.
+            /// The hold, as it stands on the voters and in other clients' errors. Guards of a plain
+            /// mutex that tasks of one client have one after the other can share it; each has a
+            /// token of its own.
             pub fn hold(&self) -> &$crate::proto::HoldId {
                 self.0.id()
             }

@@ -139,6 +139,9 @@ impl HoldIds {
 /// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
 /// A write of a lock of [Redisson](crate::Redisson) ends with `:write`, behind its number.
 ///
+/// Tasks of one client that hand a mutex on have it one after the other under the same id. To end
+/// such a hold by force also ends it for those that get it within the next 50 ms.
+///
 /// Voters store it as text, so a hold of another program is whatever text stands in its record.
 /// It is shown as that text, and read from it: any text but the empty one.
 ///
