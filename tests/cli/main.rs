@@ -20,4 +20,5 @@ mod signals;
 mod status;
 mod terminal;
 mod trees;
+mod try_out;
 mod voters;

@@ -11,6 +11,7 @@ use crate::{
     leader::LeaderOptions,
     run::{LeadOptions, RunOptions},
     status::StatusOptions,
+    try_out::TryOptions,
 };
 
 /// Distributed locks held by a quorum of Redis or Valkey servers
@@ -56,6 +57,7 @@ pub(crate) enum Subcommand {
     Doctor(DoctorOptions),
     Break(BreakOptions),
     Bench(BenchOptions),
+    Try(TryOptions),
     Completions(CompletionsOptions),
     Man(ManOptions),
 }

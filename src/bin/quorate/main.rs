@@ -22,10 +22,12 @@ mod holds;
 mod interrupt;
 mod leader;
 mod lock;
+mod private_folder;
 mod run;
 mod settle;
 mod setup;
 mod status;
+mod try_out;
 mod watch;
 
 use std::{env, ffi::OsString, process::ExitCode};
@@ -70,6 +72,7 @@ fn dispatch(line: CommandLine, console: &Console) -> Result<ExitCode, Failure> {
         Subcommand::Doctor(options) => on_runtime(doctor::run(options, shows_all)),
         Subcommand::Break(options) => on_runtime(break_hold::run(options, console)),
         Subcommand::Bench(options) => on_all_cores(bench::run(options, console)),
+        Subcommand::Try(options) => on_runtime(try_out::run(options, console)),
         Subcommand::Completions(options) => completions::run(&options),
         Subcommand::Man(options) => completions::man(&options),
     }

@@ -28,14 +28,14 @@ use quorate::{Error, Quorate, Status};
 use tokio::time;
 
 use self::{
-    command::{CommandEnd, WaitingCommand},
+    command::CommandEnd,
     deadline_file::DeadlineFile,
     plan::Plan,
     signals::Signals,
     supervisor::{RunEnd, Supervisor, Surroundings},
     terminal::Terminal,
-    watcher::Watcher,
 };
+pub(crate) use self::{command::WaitingCommand, watcher::Watcher};
 use crate::{
     clock,
     connection::VoterOptions,
@@ -393,6 +393,6 @@ fn without_a_vote(status: &Status) -> Vec<String> {
     status.voters.iter().filter(|voter| !voter.counts).map(ToString::to_string).collect()
 }
 
-fn system(what: &'static str) -> impl Fn(io::Error) -> Failure {
+pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> Failure {
     move |cause| Failure::new(Code::System, format!("{what}: {cause}"))
 }

@@ -1,0 +1,244 @@
+//! `quorate try`: three servers on this machine, to try locks with.
+//!
+//! They are one process group, which a [`Watcher`] kills where this process cannot.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{self, ErrorKind, Read, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    ops::RangeInclusive,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, ExitCode, Stdio},
+    time::Duration,
+};
+
+use clap::Args;
+use nix::{
+    sys::signal::{Signal, killpg},
+    unistd::Pid,
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time,
+};
+
+use crate::{
+    clock,
+    console::Console,
+    exit::{Code, Failure},
+    interrupt::Interrupts,
+    private_folder::PrivateFolder,
+    run::{WaitingCommand, Watcher, system},
+    watch,
+};
+
+/// Start three servers on this machine, to try locks with
+///
+/// Says what to export in another terminal, and what to try there. Needs `redis-server` or
+/// `valkey-server` in PATH. The servers listen to 127.0.0.1 alone, and end with this command; so do
+/// their data.
+#[derive(Debug, Args)]
+pub(crate) struct TryOptions {}
+
+const COUNT: usize = 3;
+
+const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
+
+/// Below the ports that systems give to the other end of a connection: a client that tries to reach
+/// a dead server never meets itself.
+const PORTS: RangeInclusive<u16> = 7001..=7999;
+
+/// What locks rely on in `deploy/redis.conf`, which is no part of the crate.
+const SETTINGS: [[&str; 2]; 7] = [
+    ["--bind", "127.0.0.1"],
+    ["--maxmemory", "256mb"],
+    ["--maxmemory-policy", "noeviction"],
+    ["--appendonly", "yes"],
+    ["--appendfsync", "always"],
+    ["--no-appendfsync-on-rewrite", "no"],
+    ["--save", ""],
+];
+
+/// For so long a server may take to start, and to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// In the folder of each server.
+const LOG: &str = "log";
+
+pub(crate) async fn run(_: TryOptions, console: &Console) -> Result<ExitCode, Failure> {
+    let mut interrupts = Interrupts::listen()?;
+    tokio::select! {
+        () = interrupts.next() => Ok(Code::Fine.into()),
+        ended = serve(console) => ended,
+    }
+}
+
+/// Until all servers have ended, which is a failure. They end with this future, too.
+async fn serve(console: &Console) -> Result<ExitCode, Failure> {
+    let mut ended = signal(SignalKind::child()).map_err(system("signals"))?;
+    let mut servers = Servers::start(installed()?).await?;
+    watch::print_bytes(servers.introduction().as_bytes())?;
+    while !servers.running.is_empty() {
+        ended.recv().await;
+        servers.look(console);
+    }
+    Err(Failure::new(Code::Unavailable, "all servers have ended"))
+}
+
+/// The first program that is there.
+fn installed() -> Result<&'static str, Failure> {
+    for program in PROGRAMS {
+        match Command::new(program).arg("--version").stdout(Stdio::null()).status() {
+            Ok(_) => return Ok(program),
+            Err(cause) if cause.kind() == ErrorKind::NotFound => {}
+            Err(cause) => {
+                return Err(Failure::new(Code::NotExecutable, format!("{program}: {cause}")));
+            }
+        }
+    }
+    let what = format!("neither `{}` nor `{}` was found in PATH", PROGRAMS[0], PROGRAMS[1]);
+    let mend = "install one of them: apt-get install redis-server, dnf install valkey, \
+                apk add valkey, pacman -S valkey or brew install valkey";
+    Err(Failure { code: Code::NotFound, what, causes: vec![mend.to_owned()] })
+}
+
+#[derive(Debug)]
+struct Server {
+    port: u16,
+    process: Child,
+}
+
+impl Server {
+    fn spawn(program: &str, port: u16, folder: &Path, group: Pid) -> io::Result<Self> {
+        fs::create_dir(folder)?;
+        let log = File::create(folder.join(LOG))?;
+        let process = Command::new(program)
+            .args(SETTINGS.as_flattened())
+            .args(["--port", &port.to_string(), "--dir"])
+            .arg(folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(group.as_raw())
+            .spawn()?;
+        Ok(Self { port, process })
+    }
+
+    /// Whether this very process does, and not another one that has the port.
+    fn answers(&self) -> bool {
+        let ask = || -> io::Result<String> {
+            let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
+            connection.set_read_timeout(Some(Duration::from_secs(1)))?;
+            connection.write_all(b"INFO server\r\nQUIT\r\n")?;
+            let mut answer = String::new();
+            connection.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        let own = format!("process_id:{}", self.process.id());
+        ask().is_ok_and(|answer| answer.lines().any(|line| line == own))
+    }
+}
+
+/// Their processes and their data end with the value.
+#[derive(Debug)]
+struct Servers {
+    running: Vec<Server>,
+    /// Leads their group, which is watched before there is a server. It waits at its gate for ever,
+    /// and ends with this process.
+    leader: WaitingCommand,
+    watcher: Watcher,
+    folder: PrivateFolder,
+}
+
+impl Servers {
+    async fn start(program: &str) -> Result<Self, Failure> {
+        let folder = PrivateFolder::create(&env::temp_dir()).map_err(system("a folder"))?;
+        let mut watcher = Watcher::start(folder.path(), None).map_err(system("the watcher"))?;
+        let leader = WaitingCommand::start(&["true".into()]).map_err(system("the group"))?;
+        watcher.watch(leader.group()).map_err(system("the watcher"))?;
+        let mut servers = Self { running: Vec::new(), leader, watcher, folder };
+        let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+        let mut ports = PORTS.filter(is_free);
+        while servers.running.len() < COUNT {
+            let Some(port) = ports.next() else {
+                let what = format!("of the ports {PORTS:?} fewer than {COUNT} are free");
+                return Err(Failure::new(Code::System, what));
+            };
+            servers.start_one(program, port).await?;
+        }
+        Ok(servers)
+    }
+
+    /// There is none more where another process has taken the port meanwhile.
+    async fn start_one(&mut self, program: &str, port: u16) -> Result<(), Failure> {
+        let folder = self.folder.path().join(port.to_string());
+        let server = Server::spawn(program, port, &folder, self.leader.group());
+        let mut server = server.map_err(system(PROGRAMS[0]))?;
+        let until = clock::now() + PATIENCE;
+        while !server.answers() {
+            let has_ended = !matches!(server.process.try_wait(), Ok(None));
+            if has_ended || clock::now() >= until {
+                let log = fs::read_to_string(folder.join(LOG)).unwrap_or_default();
+                if log.contains("already in use") {
+                    return Ok(());
+                }
+                let last = log.lines().last().unwrap_or("it does not answer");
+                return Err(Failure::new(Code::Unavailable, format!("`{program}`: {last}")));
+            }
+            time::sleep(PAUSE).await;
+        }
+        self.running.push(server);
+        Ok(())
+    }
+
+    fn introduction(&self) -> String {
+        let ports: Vec<_> = self.running.iter().map(|server| server.port.to_string()).collect();
+        let urls: Vec<_> = ports.iter().map(|port| format!("redis://127.0.0.1:{port}")).collect();
+        let (voters, ports) = (urls.join(" "), ports.join(", "));
+        let last = self.running.last().map_or(0, |server| server.process.id());
+        format!(
+            "\
+Three servers listen to 127.0.0.1 (ports {ports}) until you press Ctrl-C. In another terminal:
+
+export QUORATE_VOTERS='{voters}'
+
+1. Hold a lock while a command runs. In a third terminal, the same line waits for the first.
+   quorate run demo -- sh -c 'while sleep 1; do date; done'
+2. Kill one of the servers meanwhile. The command goes on, and new locks are granted.
+   kill -9 {last}
+3. See which servers answer, and who holds the lock.
+   quorate status
+4. Lead an election while a command runs. This command asks who leads.
+   quorate lead scheduler --value \"$(hostname)\" -- quorate leader scheduler
+"
+        )
+    }
+
+    /// Says which have ended.
+    fn look(&mut self, console: &Console) {
+        let has_ended = |server: &mut Server| matches!(server.process.try_wait(), Ok(Some(_)));
+        let ended: Vec<_> = self.running.extract_if(.., has_ended).collect();
+        let left = self.running.len();
+        let means = if left > COUNT / 2 { "a majority" } else { "too few: no lock is granted" };
+        for Server { port, process } in ended {
+            let id = process.id();
+            console.warn(format_args!(
+                "127.0.0.1:{port} ({id}) has ended; {left} of {COUNT} are left, {means}"
+            ));
+        }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        let _ = killpg(self.leader.group(), Signal::SIGKILL);
+        for server in &mut self.running {
+            let _ = server.process.wait();
+        }
+        // Here is nothing left for it to end.
+        self.watcher.kill();
+    }
+}

@@ -1,0 +1,199 @@
+//! `quorate try`: what it says can be done as it stands there, and no server outlives it.
+
+use std::{
+    env,
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt, symlink},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use quorate_support::{eventually, read_file};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::{
+    processes::{children, is_alive},
+    program::{Running, output, quorate, with_environment_of},
+    status::json,
+};
+
+/// The program, with what it printed.
+struct Tried {
+    running: Running,
+    /// What a shell in another terminal is to have.
+    export: String,
+    commands: Vec<String>,
+    processes: Vec<u32>,
+    dir: TempDir,
+}
+
+impl Tried {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().expect("a temp dir");
+        let mut quorate = quorate(["try"]);
+        symlink(quorate.get_program(), dir.path().join("quorate")).expect("a folder of ours");
+        fs::create_dir(dir.path().join("tmp")).expect("a folder of ours");
+        let running = Running::start_soon(quorate.env("TMPDIR", dir.path().join("tmp")));
+        let (mut export, mut commands) = (String::new(), Vec::new());
+        while commands.len() < 4 {
+            let line = running.says();
+            if line.starts_with("export ") {
+                export = line;
+            } else if let Some(command) = line.strip_prefix("   ") {
+                commands.push(command.to_owned());
+            }
+        }
+        // The watcher, who leads the group, and three servers.
+        let processes = children(running.id());
+        assert_eq!(processes.len(), 5);
+        Self { running, export, commands, processes, dir }
+    }
+
+    /// This line in another terminal.
+    fn shell(&self, line: &str) -> Command {
+        let path = env::var("PATH").expect("there is one");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{}\nexec {line}", self.export)]);
+        with_environment_of(&mut shell, &quorate([""; 0]));
+        shell.env("PATH", format!("{}:{path}", self.dir.path().display()));
+        shell
+    }
+
+    fn ports(&self) -> Vec<&str> {
+        let urls = self.export.split('\'').nth(1).expect("they are quoted").split(' ');
+        urls.filter_map(|url| url.strip_prefix("redis://127.0.0.1:")).collect()
+    }
+
+    fn data(&self) -> usize {
+        fs::read_dir(self.dir.path().join("tmp")).expect("it is there").count()
+    }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "people wait in real time")]
+fn two_seconds_after_the_start_a_lock_is_held_by_the_line_that_is_printed() {
+    let started = Instant::now();
+    let tried = Tried::start();
+    let (code, said, errors) = output(&mut tried.shell("quorate run a -- echo held"));
+    let took = started.elapsed();
+    assert_eq!((code, &*said), (0, "held\n"), "{errors}");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[test]
+fn a_command_under_a_lock_goes_on_when_a_server_is_killed_as_suggested() {
+    let mut tried = Tried::start();
+    let [run, kill, status, lead] = &tried.commands[..] else { unreachable!("there are four") };
+    let mut work = Running::start_soon(&mut tried.shell(run));
+    work.says();
+    assert!(tried.shell(kill).status().expect("there is a shell").success());
+    eventually("two are left", || {
+        output(&mut tried.shell(status)).1.starts_with("2 of 3 votes count")
+    });
+    let (_, said, _) = output(&mut tried.shell(status));
+    assert!(said.contains("\ndemo "), "{said}");
+    // It says the time each second: from here on it works without the third.
+    for _ in 0..3 {
+        work.says();
+    }
+    let (code, _, errors) = output(&mut tried.shell("quorate run b -- true"));
+    assert_eq!(code, 0, "{errors}");
+    let (code, said, errors) = output(&mut tried.shell(lead));
+    assert_eq!((code, said.lines().count()), (0, 1), "{said}{errors}");
+    work.signal(Signal::TERM);
+    assert_eq!(work.end().0, 143);
+    let port = tried.ports()[2].to_owned();
+    tried.running.signal(Signal::INT);
+    let (code, errors) = tried.running.end();
+    assert_eq!(code, 0);
+    assert!(errors.starts_with(&format!("quorate: 127.0.0.1:{port} ")), "{errors}");
+    assert!(errors.ends_with("has ended; 2 of 3 are left, a majority\n"), "{errors}");
+}
+
+#[test]
+fn no_server_outlives_it_and_its_data_are_removed() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL] {
+        let mut tried = Tried::start();
+        assert!(tried.processes.iter().all(|id| is_alive(*id)) && tried.data() == 1);
+        tried.running.signal(signal);
+        if signal == Signal::KILL {
+            tried.running.wait();
+            eventually("its watcher ends them", || {
+                !tried.processes.iter().any(|id| is_alive(*id)) && tried.data() == 0
+            });
+        } else {
+            assert_eq!(tried.running.end(), (0, String::new()));
+            assert_eq!(tried.data(), 0);
+            eventually("all have ended", || !tried.processes.iter().any(|id| is_alive(*id)));
+        }
+    }
+}
+
+#[test]
+fn it_ends_when_all_servers_have_ended() {
+    let mut tried = Tried::start();
+    for id in &tried.processes[2..] {
+        let id = Pid::from_raw(id.cast_signed()).expect("an id");
+        kill_process(id, Signal::KILL).expect("it runs");
+    }
+    let (code, errors) = tried.running.end();
+    assert_eq!(code, 69, "{errors}");
+    assert!(errors.ends_with("quorate: all servers have ended\n"), "{errors}");
+    assert_eq!(tried.data(), 0);
+}
+
+#[test]
+fn several_have_servers_of_their_own() {
+    let both = [Tried::start(), Tried::start()];
+    let [one, other] = both.each_ref().map(Tried::ports);
+    assert_eq!([one.len(), other.len()], [3, 3]);
+    assert!(one.iter().all(|port| !other.contains(port)), "{one:?} {other:?}");
+}
+
+// A setting that locks rely on is changed in both places.
+#[test]
+fn its_servers_are_set_up_as_redis_conf_says() {
+    let tried = Tried::start();
+    let file = read_file("deploy/redis.conf");
+    let conf = |name: &str| {
+        let line = file.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("there is no {name}")).trim_matches('"').to_owned()
+    };
+    let (_, said) = json(&mut tried.shell("quorate status --json"));
+    let servers = said["survey"]["voters"].as_array().expect("there are voters");
+    for server in servers.iter().map(|voter| &voter["servers"][0]) {
+        let disk = &server["persistence"];
+        for (said, name) in [
+            (&server["eviction_policy"], "maxmemory-policy"),
+            (&disk["appendonly"], "appendonly"),
+            (&disk["appendfsync"], "appendfsync"),
+            (&disk["no_appendfsync_on_rewrite"], "no-appendfsync-on-rewrite"),
+            (&disk["save"], "save"),
+        ] {
+            let said = said.as_bool().map(|is| if is { "yes" } else { "no" }).or(said.as_str());
+            assert_eq!(said, Some(&*conf(name)), "{name}: {server}");
+        }
+        let limit = server["memory_limit_bytes"].as_u64().expect("there is one");
+        assert_eq!(format!("{}mb", limit >> 20), conf("maxmemory"));
+        assert_eq!(disk["is_durable"], true);
+    }
+    assert_eq!(servers.len(), 3);
+}
+
+#[test]
+fn without_a_server_it_says_what_to_install_and_why_one_does_not_start() {
+    let empty = tempfile::tempdir().unwrap();
+    let (code, said, errors) = output(quorate(["try"]).env("PATH", empty.path()));
+    assert_eq!((code, &*said), (127, ""));
+    let expected = "quorate: neither `redis-server` nor `valkey-server` was found in PATH\n  \
+                    install one of them: apt-get install redis-server, ";
+    assert!(errors.starts_with(expected), "{errors}");
+    // The second name counts too.
+    let program = empty.path().join("valkey-server");
+    fs::write(&program, "#!/bin/sh\necho it is broken\n").unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let (code, said, errors) = output(quorate(["try"]).env("PATH", empty.path()));
+    assert_eq!((code, &*said), (69, ""));
+    assert_eq!(errors, "quorate: `valkey-server`: it is broken\n");
+}
