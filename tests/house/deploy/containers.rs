@@ -2,9 +2,12 @@
 
 use std::{fs, path::Path, process::Command};
 
+use quorate::Builder;
+use quorate_support::{ROOT, eventually_async, read_file};
+use quorate_tests::scene::patient;
+
 use super::{COMPOSE, conf, program, run, server_with};
 use crate::tree::files;
-use quorate_support::{ROOT, read_file};
 
 /// The script of a service that is `sh -ec SCRIPT`, with each folder of the container moved.
 fn script(service: &str, folders: &[(&str, &Path)]) -> String {
@@ -21,10 +24,22 @@ fn script(service: &str, folders: &[(&str, &Path)]) -> String {
     })
 }
 
-// From nothing to the addresses that the service is started with; one of them, with its host as it
-// is here, lets a client in at a node by the files that were made.
+/// What the service and the program have in their environment to reach the nodes.
+fn client() -> Vec<(String, String)> {
+    let compose = read_file(COMPOSE);
+    let (_, block) = compose.split_once("\nx-client: &client\n").expect("it is there");
+    let lines = block.lines().map_while(|line| line.strip_prefix("  "));
+    let pairs = lines.filter_map(|line| line.split_once(": "));
+    for used in ["environment: *client", "environment:\n      <<: *client\n"] {
+        assert_eq!(compose.matches(used).count(), 1, "{used}");
+    }
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+// From nothing to nodes, and to clients that are let in by the files that were made: their
+// variables stand as they are but for the places of the nodes and of the folder.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_start_makes_nodes_and_a_service_that_knows_them() {
+async fn the_first_start_makes_nodes_and_clients_that_are_let_in() {
     let dir = tempfile::tempdir().unwrap();
     let [passwords, configuration, data] =
         ["passwords", "configuration", "data"].map(|name| dir.path().join(name));
@@ -33,7 +48,6 @@ async fn the_first_start_makes_nodes_and_a_service_that_knows_them() {
     }
     // Only root may give files away, which tests need not be.
     program(dir.path(), "chown", "[ \"$1\" = 999:999 ]");
-    program(dir.path(), "service", "printf %s \"$QUORATE_VOTERS\"");
     let prepare = script(
         "prepare",
         &[
@@ -44,20 +58,30 @@ async fn the_first_start_makes_nodes_and_a_service_that_knows_them() {
         ],
     );
     run(&prepare, dir.path(), dir.path());
+    let password = || fs::read_to_string(passwords.join("quorate.password")).unwrap();
+    let first = password();
     // Again, as with each `up`: what is there stays.
-    let password = fs::read_to_string(passwords.join("quorate.password")).unwrap();
     run(&prepare, dir.path(), dir.path());
-    let service = script("service", &[("/passwords", &passwords)]);
-    let voters = run(&service, dir.path(), dir.path());
-    let port = conf("port");
-    let wanted = (1..=5).map(|node| format!("redis://quorate:{password}@lock-{node}:{port}"));
-    assert_eq!(voters.split_whitespace().collect::<Vec<_>>(), wanted.collect::<Vec<_>>());
+    assert_eq!(first, password());
 
-    let node = server_with(&configuration.join("users.acl"));
-    let voter = voters.split_whitespace().next().unwrap();
-    let voter = voter.replace(&format!("lock-1:{port}"), &format!("127.0.0.1:{}", node.port()));
-    let quorum = quorate::Quorate::connect([voter]).await.unwrap();
-    quorum.mutex("a").lock().await.unwrap().release().await.unwrap();
+    let users = configuration.join("users.acl");
+    let nodes = [1, 2, 3].map(|number| (number, server_with(&users)));
+    let variables = client().into_iter().map(|(name, value)| {
+        let value = value.replace("/passwords", &passwords.display().to_string());
+        let value = nodes.iter().fold(value, |value, (number, node)| {
+            let named = format!("lock-{number}:{}", conf("port"));
+            value.replace(&named, &format!("127.0.0.1:{}", node.port()))
+        });
+        (name, value)
+    });
+    let quorum = patient(Builder::from_variables(variables).unwrap()).connect().await.unwrap();
+    let guard = quorum.mutex("a").lock().await.unwrap();
+    eventually_async("all three vote", async || {
+        guard.reenter().await.unwrap().release().await.unwrap();
+        guard.votes() == 3
+    })
+    .await;
+    guard.release().await.unwrap();
 }
 
 // The image of the program, as far as it shows without Docker: cargo finds the whole workspace and
