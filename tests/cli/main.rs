@@ -21,4 +21,5 @@ mod status;
 mod terminal;
 mod trees;
 mod try_out;
+mod upgrade;
 mod voters;

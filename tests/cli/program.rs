@@ -23,7 +23,7 @@ use crate::{processes::members, voters::LEASE};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where the program is: where the environment says, or where it is built now.
-fn program() -> &'static Path {
+pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| env::var_os("QUORATE_PROGRAM").map_or_else(build, PathBuf::from))
 }
@@ -50,7 +50,15 @@ fn build() -> PathBuf {
 
 /// The program with these arguments, and nothing of the settings that the tests are run with.
 pub(crate) fn quorate<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Command {
-    let mut command = Command::new(program());
+    quorate_by(program(), arguments)
+}
+
+/// The same, by another program than the one under test.
+pub(crate) fn quorate_by<A: AsRef<OsStr>>(
+    program: &Path,
+    arguments: impl IntoIterator<Item = A>,
+) -> Command {
+    let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
     for (name, _) in env::vars_os() {
         if name.to_string_lossy().starts_with("QUORATE_") {
