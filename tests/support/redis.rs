@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
 
 use super::install::install_line;
 use super::is_mark;
 use super::ports::free_port;
+use super::process::{self, Signal};
 use super::resp::{Reply, talk};
 use super::settings::Settings;
 use super::wait::succeeds;
@@ -240,18 +240,14 @@ impl RedisServer {
     /// Stops the process with SIGSTOP: connections stay open and nothing answers. Returns once it
     /// stands still.
     pub fn stop(&self) {
-        let pid = self.raw_pid();
-        kill_process(pid, Signal::STOP).expect("a child can be stopped");
-        let (_, status) = waitpid(Some(pid), WaitOptions::UNTRACED)
-            .expect("a child can be waited for")
-            .expect("a blocking wait has an answer");
-        assert!(status.stopped(), "redis-server ended instead of stopping: {status:?}");
+        process::stop(&self.running().server);
         self.running().stopped.store(true, Ordering::Relaxed);
     }
 
     /// Lets a stopped process go on (SIGCONT).
     pub fn resume(&self) {
-        kill_process(self.raw_pid(), Signal::CONT).expect("a child can be resumed");
+        let server = &self.running().server;
+        process::signal(server, Signal::CONT).expect("a child can be resumed");
         self.running().stopped.store(false, Ordering::Relaxed);
     }
 
@@ -354,10 +350,6 @@ impl RedisServer {
 
     fn running(&self) -> &Running {
         self.running.as_ref().expect("the server is running")
-    }
-
-    fn raw_pid(&self) -> Pid {
-        Pid::from_child(&self.running().server)
     }
 }
 

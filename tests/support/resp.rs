@@ -1,11 +1,12 @@
 //! The smallest client that can ask a server something: one connection per command, RESP2.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
 use rmpv::ValueRef as Packed;
+
+use super::process::connect;
 
 /// A server's answer; an error reply is the `Err` of the call instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(crate) fn talk(
 ) -> Result<Vec<Result<Reply, String>>, String> {
     let all = || commands.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join("; ");
     let failed = |cause: std::io::Error| format!("{}: {cause}", all());
-    let mut stream = UnixStream::connect(socket).map_err(failed)?;
+    let mut stream = connect(socket).map_err(failed)?;
     stream.set_read_timeout(Some(limit)).map_err(failed)?;
     stream.set_write_timeout(Some(limit)).map_err(failed)?;
     let mut replies = BufReader::new(stream.try_clone().map_err(failed)?);

@@ -6,8 +6,9 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use super::process::{Signal, signal};
 
 /// Kills the server when this process ends without having done so, however it ended: its standard
 /// input is a pipe that only we hold, and closes with us.
@@ -65,7 +66,7 @@ impl Drop for Watched {
     fn drop(&mut self) {
         // It may have ended, and have been waited for.
         if let Ok(None) = self.process.try_wait() {
-            let _ = kill_process(Pid::from_child(&self.process), self.signal);
+            let _ = signal(&self.process, self.signal);
         }
         self.watchdog.call_off();
         let _ = self.process.wait();

@@ -300,6 +300,12 @@ fn labelled(place: String, database: u8) -> String {
     if database == 0 { place } else { format!("{place}/{database}") }
 }
 
+#[cfg(not(unix))]
+fn socket(_: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
+    Err("needs Unix: this system has no such sockets")
+}
+
+#[cfg(unix)]
 fn socket(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
     let host = url.host_str().is_some_and(|host| !host.is_empty());
     if host && url.username().is_empty() && url.password().is_none() {

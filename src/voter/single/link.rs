@@ -9,15 +9,15 @@ use std::{
 };
 
 use bytes::Bytes;
+#[cfg(unix)]
+use fred::types::config::ServerConfig;
 use fred::{
     clients::Client,
     error::{Error, ErrorKind},
     interfaces::{ClientLike, EventInterface},
     types::{
         ConnectHandle, Resp3Frame as Frame,
-        config::{
-            Config, ConnectionConfig, Options, PerformanceConfig, Server, ServerConfig, TcpConfig,
-        },
+        config::{Config, ConnectionConfig, Options, PerformanceConfig, Server, TcpConfig},
     },
     util::sha1_hash,
 };
@@ -330,10 +330,11 @@ impl Link {
 }
 
 fn place(config: &Config) -> String {
-    match &config.server {
-        ServerConfig::Unix { path } => path.display().to_string(),
-        server => server.hosts().first().map(ToString::to_string).unwrap_or_default(),
+    #[cfg(unix)]
+    if let ServerConfig::Unix { path } = &config.server {
+        return path.display().to_string();
     }
+    config.server.hosts().first().map(ToString::to_string).unwrap_or_default()
 }
 
 /// fred's task that owns the socket: the link is over when it ends, or is dropped. Aborted when

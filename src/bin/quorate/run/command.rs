@@ -8,9 +8,9 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::{self, DirEntry, File},
-    io::{self, Read, Write},
+    io::{self, PipeWriter, Read, Write},
     os::{
-        fd::{AsRawFd, OwnedFd},
+        fd::AsRawFd,
         unix::{ffi::OsStrExt, process::CommandExt},
     },
     process::{Command, ExitCode},
@@ -18,12 +18,12 @@ use std::{
 
 use nix::{
     errno::Errno,
-    fcntl::{FcntlArg, FdFlag, OFlag, fcntl},
+    fcntl::{FcntlArg, FdFlag, fcntl},
     sys::{
         signal::{Signal, killpg},
         wait::{WaitPidFlag, WaitStatus, waitpid},
     },
-    unistd::{Pid, close, getpgid, getpid, getppid, pipe2},
+    unistd::{Pid, close, getpgid, getpid, getppid},
 };
 
 use super::this_program;
@@ -39,12 +39,12 @@ pub(crate) const START: &str = "__start";
 #[derive(Debug)]
 pub(crate) struct WaitingCommand {
     group: Pid,
-    gate: OwnedFd,
+    gate: PipeWriter,
 }
 
 impl WaitingCommand {
     pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
-        let (wait, gate) = pipe2(OFlag::O_CLOEXEC)?;
+        let (wait, gate) = io::pipe()?;
         // The one end is for it, and nothing else is started meanwhile.
         fcntl(&wait, FcntlArg::F_SETFD(FdFlag::empty()))?;
         let mut first = this_program::again();
@@ -60,7 +60,7 @@ impl WaitingCommand {
 
     /// Lets it run, with these variables besides its environment.
     pub(crate) fn go(
-        self,
+        mut self,
         variables: impl IntoIterator<Item = (&'static str, OsString)>,
     ) -> ProcessGroup {
         let mut text = Vec::new();
@@ -70,7 +70,7 @@ impl WaitingCommand {
         }
         text.extend(GO);
         // One that somebody has killed is found when it is waited for.
-        let _ = File::from(self.gate).write_all(&text);
+        let _ = self.gate.write_all(&text);
         ProcessGroup { id: self.group, end: None, is_empty: false }
     }
 }
