@@ -53,7 +53,7 @@ impl Quorate {
     /// Connects to independent servers with the default settings:
     /// `redis://[user:password@]host[:port][/database]`,
     /// `redis-sentinel://[user:password@]host[:port][,host[:port]...]/service[/database]`, either
-    /// with `rediss` in front and the feature `tls`, or `redis+unix:///path/to/socket`.
+    /// with `rediss` in front and the feature `tls`, or on Unix `redis+unix:///path/to/socket`.
     ///
     /// Behind `redis-sentinel` stand all sentinels of the service, of which a majority must answer.
     /// User and password are those of the servers; the sentinels' own are parameters:
