@@ -8,6 +8,8 @@
 mod bench;
 mod break_hold;
 mod codes;
+#[cfg(feature = "full")]
+mod container;
 mod deploy;
 mod doctor;
 mod losses;

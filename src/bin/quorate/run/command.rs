@@ -102,10 +102,18 @@ pub(crate) fn start(arguments: &[OsString]) -> ExitCode {
     };
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
-    let opened = File::open(format!("/dev/fd/{gate}"));
+    let path = format!("/dev/fd/{gate}");
+    let opened = File::open(&path);
     // The command is not to have it.
     let _ = close(gate);
-    let variables = opened.ok().and_then(read_gate);
+    let opened = match opened {
+        Ok(gate) => gate,
+        Err(cause) => {
+            Console::new(false, 0).failure(&Failure::new(Code::System, format!("{path}: {cause}")));
+            return Code::System.into();
+        }
+    };
+    let variables = read_gate(opened);
     let Some(variables) = variables.filter(|_| getppid() == Pid::from_raw(parent)) else {
         // The program has ended, and nobody waits for an answer.
         return Code::System.into();
@@ -125,6 +133,25 @@ pub(crate) fn reap() {
     while waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG))
         .is_ok_and(|change| change != WaitStatus::StillAlive)
     {}
+}
+
+/// The same, but not for these two, which somebody waits for. This process may be the first of a
+/// container: then what loses its parent is its child from the beginning.
+pub(crate) fn reap_others(own: [Pid; 2]) {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::wait::{Id, waitid};
+
+        let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG;
+        while let Ok(change) = waitid(Id::All, ended | WaitPidFlag::WNOWAIT) {
+            let Some(process) = change.pid().filter(|process| !own.contains(process)) else {
+                return;
+            };
+            let _ = waitid(Id::Pid(process), ended);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = own;
 }
 
 /// How the command ended.

@@ -23,7 +23,7 @@ use std::{
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::FutureExt;
-use nix::sys::signal::Signal;
+use nix::{sys::signal::Signal, unistd::Pid};
 use quorate::{Error, Quorate, Status};
 use tokio::time;
 
@@ -190,7 +190,7 @@ impl Job<'_> {
         let builder = setup.builder()?;
         let mut signals = Signals::listen().map_err(system("signals"))?;
         let ready = Ready::new(command)?;
-        let quorum = match unless_ended(&mut signals, builder.connect()).await {
+        let quorum = match unless_ended(&mut signals, &ready, builder.connect()).await {
             Ok(connected) => connected?,
             Err(signal) => return Ok(ended_by(signal)),
         };
@@ -218,7 +218,7 @@ impl Job<'_> {
         {
             return Err(Failure::new(Code::Usage, format!("--keep: {error}")));
         }
-        let lock = match unless_ended(signals, self.acquire(quorum)).await {
+        let lock = match unless_ended(signals, &ready, self.acquire(quorum)).await {
             Ok(Err(error)) if error.is_invalid() => {
                 return Err(Failure::new(Code::Usage, error.to_string()));
             }
@@ -324,6 +324,10 @@ impl Ready {
         watcher.watch(waiting.group()).map_err(system("the watcher"))?;
         Ok(Self { watcher, waiting, file })
     }
+
+    fn processes(&self) -> [Pid; 2] {
+        [self.watcher.id(), self.waiting.group()]
+    }
 }
 
 async fn supervise(
@@ -369,6 +373,7 @@ fn variables(
 /// The error is the signal that asks this process to end before the task is done.
 async fn unless_ended<T>(
     signals: &mut Signals,
+    ready: &Ready,
     task: impl Future<Output = T>,
 ) -> Result<T, Signal> {
     let mut task = pin!(task);
@@ -377,7 +382,8 @@ async fn unless_ended<T>(
             biased;
             signal = signals.next() => match signal {
                 Signal::SIGTSTP => terminal::stop(),
-                Signal::SIGCHLD | Signal::SIGCONT => {}
+                Signal::SIGCHLD => command::reap_others(ready.processes()),
+                Signal::SIGCONT => {}
                 signal => return Err(signal),
             },
             done = &mut task => return Ok(done),
