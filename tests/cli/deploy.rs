@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use quorate_support::read_file;
+use rustix::process::Signal;
 
 use crate::{
     program::{Running, output, quorate},
@@ -11,6 +12,7 @@ use crate::{
 
 const SERVICE: &str = "deploy/jobs/nightly-report.service";
 const CRON_JOB: &str = "deploy/jobs/cronjob.yaml";
+const LEADER: &str = "deploy/jobs/leader.yaml";
 
 /// The values of a line of the unit.
 fn unit(name: &str) -> Vec<String> {
@@ -19,9 +21,13 @@ fn unit(name: &str) -> Vec<String> {
     values.map(str::to_owned).collect()
 }
 
-/// A list in brackets, of the manifest.
+/// A list in brackets, of the manifest of the cron job.
 fn list(name: &str) -> Vec<String> {
-    let text = read_file(CRON_JOB);
+    list_of(CRON_JOB, name)
+}
+
+fn list_of(manifest: &str, name: &str) -> Vec<String> {
+    let text = read_file(manifest);
     let (_, rest) = text.split_once(&format!("{name}: [")).expect("it is there");
     let list = rest.split(']').next().expect("it ends");
     list.split(", ").map(|word| word.trim_matches('"').to_owned()).collect()
@@ -41,7 +47,8 @@ fn the_service_runs_its_job_on_one_host_and_is_content_on_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let start = unit("ExecStart").pop().expect("it starts something");
     let words: Vec<_> = start.split(' ').collect();
-    assert_eq!(words[0], "/usr/local/bin/quorate");
+    // In /usr/bin or /usr/local/bin: systemd looks in both.
+    assert_eq!(words[0], "quorate");
     let config = folder.path().join("config.toml");
     fs::write(&config, format!("voters = '{}'\nlease = '30s'\n", voters.urls())).unwrap();
     let environment = unit("Environment");
@@ -123,10 +130,36 @@ fn both_have_the_time_to_release_the_lock() {
 }
 
 #[test]
-fn the_nodes_of_kubernetes_are_those_that_the_cron_job_names() {
-    let pod = read_file(CRON_JOB);
-    for node in 1..=5 {
-        assert_eq!(pod.matches(&format!("redis://lock-{node}.locks.quorate.svc")).count(), 1);
+fn one_of_the_pods_leads_and_the_other_when_it_ends() {
+    let voters = Voters::start();
+    let command = list_of(LEADER, "command");
+    let pod = |address: &str| {
+        let own = command[1..].iter().map(|word| word.replace("$(POD_IP)", address));
+        let mut program =
+            quorate(own.chain(["sh", "-c", "echo $$; exec sleep 1000"].map(Into::into)));
+        program.env("QUORATE_VOTERS", voters.urls());
+        program.env("QUORATE_LEASE", "30s").env("QUORATE_LONGEST_LEASE", "30s");
+        program
+    };
+    let leader = || {
+        let mut asks = voters.quorate(&["leader", &command[2]]);
+        output(asks.env("QUORATE_LEASE", "30s").env("QUORATE_LONGEST_LEASE", "30s"))
+    };
+    let first = Running::start(&mut pod("10.0.0.1"));
+    let mut second = Running::start_soon(&mut pod("10.0.0.2"));
+    assert_eq!(leader().1, "10.0.0.1:8080\n");
+    first.signal(Signal::TERM);
+    second.group = second.says().parse().expect("its command runs");
+    assert_eq!(leader().1, "10.0.0.2:8080\n");
+}
+
+#[test]
+fn the_nodes_of_kubernetes_are_those_that_the_jobs_name() {
+    for pod in [CRON_JOB, LEADER].map(read_file) {
+        for node in 1..=5 {
+            assert_eq!(pod.matches(&format!("redis://lock-{node}.locks.quorate.svc")).count(), 1);
+        }
+        assert!(pod.contains("quorate-client: \"true\""));
+        assert!(pod.contains("secretName: lock-password"));
     }
-    assert!(pod.contains("quorate-client: \"true\"") && pod.contains("secretName: lock-password"));
 }

@@ -1,11 +1,11 @@
 //! What a release needs: its address, licences that may be passed on, and pages that say truly what
 //! it was tested with.
 
-use std::{collections::BTreeSet, env, fs, process::Command};
+use std::{collections::BTreeSet, env, fs, path::Path, process::Command};
 
 use quorate_support::{ROOT, read_file};
 
-use crate::tree::files;
+use crate::{book::targets, tree::files};
 
 /// The value of a line of `Cargo.toml`.
 fn of_manifest(name: &str) -> String {
@@ -56,31 +56,28 @@ fn one_command_sets_the_address_of_the_repository_everywhere() {
     }
 }
 
-/// Licences that allow to link, to change and to pass on, if their text goes along.
-const PERMITTED: [&str; 9] = [
-    "Apache-2.0",
-    "BSD-2-Clause",
-    "BSD-3-Clause",
-    "BSL-1.0",
-    "CDLA-Permissive-2.0",
-    "ISC",
-    "MIT",
-    "Unicode-3.0",
-    "Zlib",
-];
+/// The licences that `deny.toml` allows: to link, to change and to pass on, if their text goes along.
+fn permitted() -> BTreeSet<String> {
+    let deny = read_file("deny.toml");
+    let list = deny.split_once("\nallow = [\n").expect("it has them").1;
+    let lines = list.lines().map_while(|line| line.trim().strip_prefix('"')?.strip_suffix("\","));
+    lines.map(str::to_owned).collect()
+}
 
 /// Whether the licence, an expression by SPDX, can be fulfilled by permitted ones.
-fn is_permitted(licence: &str) -> bool {
+fn is_permitted(permitted: &BTreeSet<String>, licence: &str) -> bool {
     // An older form of OR. What stands in brackets is a choice in all dependencies that have any.
     let licence = licence.replace('/', " OR ").replace(['(', ')'], "");
-    let is_permitted = |choice: &str| PERMITTED.contains(&choice.trim());
+    let is_permitted = |choice: &str| permitted.contains(choice.trim());
     let parts = licence.split(" AND ");
     parts.into_iter().all(|part| part.split(" OR ").any(is_permitted))
 }
 
 #[test]
 fn every_dependency_has_a_licence_that_is_permitted() {
-    for (licence, permitted) in [
+    let permitted = permitted();
+    let is_permitted = |licence: &str| is_permitted(&permitted, licence);
+    for (licence, may_be) in [
         ("MIT", true),
         ("GPL-3.0 OR MIT", true),
         ("(MIT OR X) AND Unicode-3.0", true),
@@ -90,7 +87,7 @@ fn every_dependency_has_a_licence_that_is_permitted() {
         ("(MIT OR X) AND Y", false),
         ("", false),
     ] {
-        assert_eq!(is_permitted(licence), permitted, "{licence}");
+        assert_eq!(is_permitted(licence), may_be, "{licence}");
     }
     // Those of other systems too, which may have to be downloaded.
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -109,6 +106,161 @@ fn every_dependency_has_a_licence_that_is_permitted() {
     }
     let others: Vec<_> = packages.iter().filter(|(licence, _)| !is_permitted(licence)).collect();
     assert!(others.is_empty(), "{others:?}");
+}
+
+fn script(name: &str, in_tree: &Path) -> Command {
+    Command::new(in_tree.join("deploy/release").join(name))
+}
+
+/// The exit code, what was printed, and the errors.
+fn end(command: &mut Command) -> (Option<i32>, String, String) {
+    let output = command.output().expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Cargo.toml and the change log, with the scripts.
+fn tree_of_release() -> tempfile::TempDir {
+    let tree = tempfile::tempdir().unwrap();
+    fs::create_dir_all(tree.path().join("deploy/release")).unwrap();
+    for path in ["Cargo.toml", "deploy/release/check", "deploy/release/publish"] {
+        fs::copy(Path::new(ROOT).join(path), tree.path().join(path)).unwrap();
+    }
+    let manifest = read_file("Cargo.toml").replace(&repository(), "https://git.test/locks");
+    fs::write(tree.path().join("Cargo.toml"), manifest).unwrap();
+    let version = of_manifest("version");
+    let log = format!("# Changelog\n\n## [{version}] - 2027-01-31\n\nYou can.\n\n## [0.0.1]\n");
+    fs::write(tree.path().join("CHANGELOG.md"), log).unwrap();
+    tree
+}
+
+#[test]
+fn a_tag_is_released_if_manifest_and_change_log_have_its_version_and_the_address_is_real() {
+    let (tree, tag) = (tree_of_release(), format!("v{}", of_manifest("version")));
+    let check = |tag: &str| end(script("check", tree.path()).arg(tag));
+    let (code, notes, errors) = check(&tag);
+    assert_eq!((code, notes.trim(), &*errors), (Some(0), "You can.", ""));
+    let (code, notes, errors) = check("v9.9.9");
+    assert!(
+        code == Some(1) && notes.is_empty() && errors.contains("the tag is v9.9.9"),
+        "{errors}"
+    );
+    let log = tree.path().join("CHANGELOG.md");
+    fs::write(&log, read(&log).replace(" - 2027-01-31", "")).unwrap();
+    let (code, _, errors) = check(&tag);
+    assert!(code == Some(1) && errors.contains("has no line"), "{errors}");
+    fs::write(&log, "# Changelog\n\n## [Unreleased]\n\n- more\n").unwrap();
+    let (code, _, errors) = check(&tag);
+    assert!(code == Some(1) && errors.contains("says nothing about"), "{errors}");
+    fs::copy(Path::new(ROOT).join("Cargo.toml"), tree.path().join("Cargo.toml")).unwrap();
+    let (code, _, errors) = check(&tag);
+    let is_placeholder = repository().contains("example");
+    assert_eq!((code, errors.contains("is a placeholder")), (Some(1), is_placeholder), "{errors}");
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).expect("it is there")
+}
+
+// A registry shows the page far from the files that its links name.
+#[test]
+fn the_packaged_pages_have_links_with_the_address_and_the_tag() {
+    let target = tempfile::tempdir().unwrap();
+    let mut package = script("crate", Path::new(ROOT));
+    package.args(["package", "--offline", "--no-verify"]).env("CARGO_TARGET_DIR", target.path());
+    let (code, _, errors) = end(&mut package);
+    assert_eq!(code, Some(0), "{errors}");
+    let name = format!("quorate-{}", of_manifest("version"));
+    let mut unpack = Command::new("tar");
+    unpack.arg("-xzf").arg(target.path().join(format!("package/{name}.crate")));
+    assert_eq!(end(unpack.arg("-C").arg(target.path())).0, Some(0));
+    let packaged = target.path().join(&name);
+    for (page, folder) in [("README.md", ""), ("docs/metrics.md", "docs/")] {
+        let (ours, theirs) = (read_file(page), read(&packaged.join(page)));
+        let (ours, theirs) = (targets(&ours), targets(&theirs));
+        assert!(ours.len() > 5 && ours.len() == theirs.len(), "{page}");
+        for ((_, ours), (line, theirs)) in ours.iter().zip(&theirs) {
+            let stays = ours.contains("://") || ours.starts_with('#');
+            let is_picture = Path::new(ours).extension().is_some_and(|end| end == "svg");
+            let kind = if is_picture { "raw" } else { "blob" };
+            let tag = of_manifest("version");
+            let path = format!("{folder}{ours}").replace("docs/../", "");
+            let absolute = format!("{}/{kind}/v{tag}/{path}", repository());
+            assert_eq!(theirs, if stays { ours } else { &absolute }, "{page}:{line}");
+        }
+    }
+    let (_, files, _) = end(package.arg("--list"));
+    let is_compiled = |path: &&str| path.starts_with("src/") || path.starts_with("lua/");
+    let others: Vec<_> = files.lines().filter(|path| !is_compiled(path)).collect();
+    assert!(
+        files.len() > 100 && others.len() < 12,
+        "what users do not need is packaged: {others:?}"
+    );
+    assert!(!files.contains("tests"), "tests are packaged, which cannot run");
+}
+
+/// Has a program stand in for another: it says what it was called with.
+#[cfg(target_os = "linux")]
+fn stand_in(folder: &Path, name: &str, more: &str) {
+    let file = folder.join(name);
+    fs::write(&file, format!("#!/bin/sh\necho {name} \"$@\"\n{more}\n")).unwrap();
+    fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_takes_an_account_is_asked_of_the_programs_that_have_it() {
+    let (programs, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = format!("{}:{}", programs.path().display(), env::var("PATH").unwrap());
+    let ends_with = |command: &mut Command, said: &str| {
+        let (code, printed, errors) = end(command.env("PATH", &path));
+        assert!(code == Some(0) && printed.contains(said), "{said}: {printed}{errors}");
+    };
+    let root = Path::new(ROOT);
+    let version = of_manifest("version");
+    stand_in(programs.path(), "docker", "");
+    stand_in(programs.path(), "git", "echo 0123456");
+    let image = |of: &str| {
+        let mut image = script("image", root);
+        image.args(["ghcr.test/Team/Quorate", of]);
+        image
+    };
+    let tag = format!("--tag ghcr.test/team/quorate:{version}");
+    ends_with(&mut image("arm64"), &format!("{tag}-arm64 "));
+    ends_with(&mut image("all"), &format!("{tag} "));
+
+    stand_in(programs.path(), "gh", "cat SHA256SUMS");
+    fs::write(folder.path().join("a.tar.gz"), "a").unwrap();
+    let tree = tree_of_release();
+    let mut publish = script("publish", tree.path());
+    // The sum of the letter.
+    let sum = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb  a.tar.gz\n";
+    ends_with(publish.arg(format!("v{version}")).arg(folder.path()), sum);
+    stand_in(programs.path(), "gh", "");
+    ends_with(&mut publish, "-- SHA256SUMS a.tar.gz");
+
+    let made = "for last do :; done; echo {} >\"${3%/*}/$last.json\"";
+    stand_in(programs.path(), "cargo-cyclonedx", made);
+    let mut sbom = script("sbom", root);
+    sbom.env("CARGO_TARGET_DIR", folder.path()).env("CARGO_NET_OFFLINE", "true");
+    ends_with(sbom.arg("a-target").arg(folder.path()), "--features cli --target a-target");
+    assert!(folder.path().join(format!("quorate-{version}-a-target.cdx.json")).exists());
+
+    stand_in(programs.path(), "cargo-semver-checks", "");
+    ends_with(script("semver", root).arg("v0.0.1"), "--baseline-rev v0.0.1");
+}
+
+// What the workflow runs is a script that was tried, and each script is run by one.
+#[test]
+fn the_workflows_run_the_scripts_that_there_are() {
+    let workflows =
+        ["ci", "release"].map(|name| read_file(&format!(".github/workflows/{name}.yml")));
+    let run = workflows.iter().flat_map(|text| text.split("deploy/release/").skip(1));
+    let run: BTreeSet<_> = run.filter_map(|rest| rest.split([' ', '\n', ',']).next()).collect();
+    let scripts = files().into_iter().filter(|(path, _)| path.starts_with("deploy/release/"));
+    let scripts: Vec<_> =
+        scripts.map(|(path, _)| path["deploy/release/".len()..].to_owned()).collect();
+    assert_eq!(run.into_iter().collect::<Vec<_>>(), scripts);
 }
 
 // A page that names another server or another Rust promises what nobody has tried.

@@ -50,9 +50,8 @@ fn systemd_takes_services_and_timer_and_finds_little_that_they_could_harm() {
     let folder = tempfile::tempdir().unwrap();
     for path in [UNIT, "deploy/jobs/nightly-report.service", "deploy/jobs/nightly-report.timer"] {
         // It looks whether the programs are there.
-        let missing = ["/usr/local/bin/make-report", "/usr/local/bin/quorate"].iter();
-        let text =
-            missing.fold(read_file(path), |text, program| text.replace(program, "/bin/true"));
+        let text = read_file(path).replace("/usr/local/bin/make-report", "/bin/true");
+        let text = text.replace("ExecStart=quorate ", "ExecStart=/bin/true ");
         fs::write(folder.path().join(path.rsplit('/').next().unwrap()), text).unwrap();
     }
     let analyze = |arguments: &[&str], unit: &str| {

@@ -1,0 +1,180 @@
+//! What a release offers, made by the scripts of `deploy/release` and tried as its users try it.
+//!
+//! `tests/run full release` installs the tools first. Building the program takes minutes.
+
+#![cfg(target_os = "linux")]
+
+use std::{
+    env, fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use quorate_support::{ROOT, RedisServer, Settings};
+use rustix::process::geteuid;
+
+/// What it printed. It has to end well.
+#[track_caller]
+fn output(command: &mut Command) -> String {
+    let program = command.get_program().to_owned();
+    let output = command.current_dir(ROOT).output();
+    let output = output.unwrap_or_else(|error| {
+        panic!("{}: {error}; `tests/run full release` installs it", program.display())
+    });
+    let (said, errors) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}\n{said}{errors}");
+    said.into_owned()
+}
+
+fn script(name: &str) -> Command {
+    Command::new(Path::new(ROOT).join("deploy/release").join(name))
+}
+
+/// A shell that may mount, give files away and change its root.
+fn root_shell(script: &str) -> Command {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--pid", "--fork"]);
+    if !geteuid().is_root() {
+        unshare.arg("--map-root-user");
+    }
+    unshare.args(["--", "sh", "-euc", script, "sh"]);
+    unshare
+}
+
+/// The folder of the packages, which are built once.
+fn packages() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let own = env::current_exe().expect("a test has a path");
+        let folder = own.ancestors().nth(3).expect("it is in a folder of the target").join("files");
+        let _ = fs::remove_dir_all(&folder);
+        let target = format!("{}-unknown-linux-musl", env::consts::ARCH);
+        output(script("program").arg(target).arg(&folder));
+        folder
+    })
+}
+
+fn package(end: &str) -> PathBuf {
+    let files = fs::read_dir(packages()).expect("it is there").map(|file| file.unwrap().path());
+    let mut files = files.filter(|path| path.to_string_lossy().ends_with(end));
+    let (file, other) = (files.next().expect("it was made"), files.next());
+    assert_eq!(other, None);
+    file
+}
+
+/// A system on which nothing is but the package.
+fn bare_system() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for folder in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "proc", "dev", "etc", "tmp"] {
+        fs::create_dir_all(root.path().join(folder)).unwrap();
+    }
+    for file in ["var/lib/dpkg/status", "dev/null"] {
+        fs::write(root.path().join(file), "").unwrap();
+    }
+    symlink("/proc/self/fd", root.path().join("dev/fd")).unwrap();
+    dpkg(root.path(), "--install", &package(".deb"));
+    root
+}
+
+fn dpkg(root: &Path, what: &str, package: &Path) {
+    let script = "dpkg --root=\"$1\" --log=/dev/null \"$2\" \"$3\"";
+    output(root_shell(script).arg(root).arg(what).arg(package));
+}
+
+fn files(under: &Path) -> Vec<String> {
+    let found =
+        output(Command::new("find").arg(under).args(["!", "-type", "d", "-printf", "%P\n"]));
+    found.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_package_brings_program_pages_completions_and_examples_and_leaves_nothing() {
+    let root = bare_system();
+    let installed = files(&root.path().join("usr"));
+    for wanted in [
+        "bin/quorate",
+        "share/man/man1/quorate.1.gz",
+        "share/man/man1/quorate-run.1.gz",
+        "share/bash-completion/completions/quorate",
+        "share/zsh/vendor-completions/_quorate",
+        "share/fish/vendor_completions.d/quorate.fish",
+        "share/doc/quorate/copyright",
+        "share/doc/quorate/licences.gz",
+        "share/doc/quorate/examples/jobs/nightly-report.service",
+        "share/doc/quorate/examples/systemd/quorate-node.service",
+    ] {
+        assert!(installed.iter().any(|file| file == wanted), "{wanted}: {installed:?}");
+    }
+    dpkg(root.path(), "--purge", Path::new("quorate"));
+    assert!(!root.path().join("usr").exists());
+    // The other package has the same, but for a folder that Debian calls otherwise.
+    let listed = output(Command::new("tar").arg("-tzf").arg(package(".tar.gz")));
+    let listed = listed.lines().filter(|path| !path.ends_with('/'));
+    let listed = listed.map(|path| path.split_once('/').expect("they are in one folder").1);
+    let mut listed: Vec<_> =
+        listed.map(|path| path.replace("zsh/site-functions", "zsh/vendor-completions")).collect();
+    let mut installed = installed;
+    listed.sort();
+    installed.sort();
+    assert_eq!(listed, installed);
+}
+
+// No C library, no dynamic linker, no shell; the servers' names are known by a file alone.
+#[test]
+fn the_program_takes_a_lock_on_a_system_with_nothing_else() {
+    let root = bare_system();
+    let servers = RedisServer::start_many(&Settings::new(), 3);
+    let names = ["lock-1.test", "lock-2.test", "lock-3.test"];
+    fs::write(root.path().join("etc/hosts"), format!("127.0.0.1 {}\n", names.join(" "))).unwrap();
+    let urls = servers.iter().zip(names).map(|(server, name)| {
+        let url = server.url();
+        assert!(url.contains("127.0.0.1"), "{url}");
+        url.replace("127.0.0.1", name)
+    });
+    let voters = urls.collect::<Vec<_>>().join(" ");
+    let script = "mount -t proc proc \"$1/proc\"
+        mount --bind /dev/null \"$1/dev/null\"
+        exec chroot \"$1\" /usr/bin/quorate run a -- /usr/bin/quorate --version";
+    let said = output(root_shell(script).arg(root.path()).env("QUORATE_VOTERS", voters));
+    assert!(said.starts_with("quorate "), "{said}");
+}
+
+#[test]
+fn cargo_would_publish_the_package() {
+    output(script("crate").args(["publish", "--dry-run", "--all-features"]));
+}
+
+#[test]
+fn dependencies_may_be_linked_and_come_from_the_registry() {
+    output(Command::new("cargo-deny").args(["check", "licenses", "bans", "sources"]));
+}
+
+#[test]
+fn the_workflows_are_well_formed() {
+    output(&mut Command::new("actionlint"));
+}
+
+// By the schemas of the oldest Kubernetes that the files name, and of the newest that the validator
+// has.
+#[test]
+fn kubernetes_knows_every_field_of_the_files() {
+    let folder = tempfile::tempdir().unwrap();
+    output(Command::new("cp").args(["-R", "deploy"]).arg(folder.path()));
+    let deploy = folder.path().join("deploy");
+    output(Command::new(deploy.join("passwords")).arg(deploy.join("secrets")));
+    let kubectl = Command::new("kubectl").args(["version", "--client"]).output().is_ok();
+    let (program, first) = if kubectl { ("kubectl", "kustomize") } else { ("kustomize", "build") };
+    let nodes = folder.path().join("nodes.yaml");
+    fs::write(&nodes, output(Command::new(program).arg(first).arg(&deploy))).unwrap();
+    let files = [nodes, deploy.join("jobs/cronjob.yaml"), deploy.join("jobs/leader.yaml")];
+    for version in [&["--kubernetes-version", "1.31.0"][..], &[]] {
+        let mut validate = Command::new("kubernetes-validate");
+        output(validate.arg("--strict").args(version).args(&files));
+    }
+    fs::write(&files[0], "apiVersion: v1\nkind: Service\nspec: {pots: []}\n").unwrap();
+    let planted = Command::new("kubernetes-validate").arg("--strict").arg(&files[0]).output();
+    assert!(!planted.unwrap().status.success(), "a field that there is not was not found");
+}
