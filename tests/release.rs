@@ -1,6 +1,7 @@
 //! What a release offers, made by the scripts of `deploy/release` and tried as its users try it.
 //!
-//! `tests/run full release` installs the tools first. Building the program takes minutes.
+//! `tests/run full release` installs the tools first, and leaves out by their first words the tests
+//! whose tools cannot be had. Building the program takes minutes.
 
 #![cfg(target_os = "linux")]
 
@@ -91,7 +92,7 @@ fn files(under: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_package_brings_program_pages_completions_and_examples_and_leaves_nothing() {
+fn packages_bring_program_pages_completions_and_examples_and_leave_nothing() {
     let root = bare_system();
     let installed = files(&root.path().join("usr"));
     for wanted in [
@@ -124,7 +125,7 @@ fn a_package_brings_program_pages_completions_and_examples_and_leaves_nothing() 
 
 // No C library, no dynamic linker, no shell; the servers' names are known by a file alone.
 #[test]
-fn the_program_takes_a_lock_on_a_system_with_nothing_else() {
+fn packages_are_enough_for_a_lock_on_a_system_with_nothing_else() {
     let root = bare_system();
     let servers = RedisServer::start_many(&Settings::new(), 3);
     let names = ["lock-1.test", "lock-2.test", "lock-3.test"];
@@ -148,12 +149,12 @@ fn cargo_would_publish_the_package() {
 }
 
 #[test]
-fn dependencies_may_be_linked_and_come_from_the_registry() {
+fn licences_of_dependencies_let_them_be_linked_and_all_come_from_the_registry() {
     output(Command::new("cargo-deny").args(["check", "licenses", "bans", "sources"]));
 }
 
 #[test]
-fn the_workflows_are_well_formed() {
+fn workflows_are_well_formed() {
     output(&mut Command::new("actionlint"));
 }
 
