@@ -9,7 +9,7 @@ use rustix::process::Signal;
 #[test]
 fn a_node_without_its_data_and_the_next_update_wait_longer_than_the_longest_lease() {
     let number = |text: String| text.parse::<u64>().expect("a number");
-    let longest = number(after("docs/settings.md", "| `longest_lease` | "));
+    let longest = number(after("docs/settings.md", "- `longest_lease` ("));
     let waits = number(after(UNIT, "WITHOUT_DATA_WAIT="));
     assert!(waits > longest && number(after(NODES, "|| exec sleep ")) == waits);
     assert!(number(unit("TimeoutStartSec")) > 2 * waits, "systemd ends the wait");
