@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Ask, Coordinator, LockRecord, Succession};
+use super::{Ask, Coordinator, LockRecord};
 use crate::{
     clock::Moment,
-    proto::{Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Token, Votes},
+    proto::{Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Tenure, Token, Votes},
     voter::{Call, Replies},
 };
 
@@ -26,8 +26,8 @@ pub(crate) struct Won {
     pub(crate) slots: Option<Slots>,
     /// Voters that gave other slots, and need to learn which ones the hold has.
     pub(crate) elsewhere: Vec<usize>,
-    /// Of one that may be handed on.
-    pub(crate) succession: Option<Succession>,
+    /// Where tasks of its client may have it one after the other.
+    pub(crate) tenure: Option<Tenure>,
 }
 
 impl Won {
@@ -47,19 +47,8 @@ impl Won {
         };
         let is_late = crate::mutant!("validity_from_the_reply");
         let started = if is_late { claim.coordinator.clock.now() } else { started };
-        let succession = None;
-        Self {
-            claim,
-            started,
-            rules,
-            token,
-            attempts: 1,
-            votes,
-            late,
-            slots,
-            elsewhere,
-            succession,
-        }
+        let tenure = None;
+        Self { claim, started, rules, token, attempts: 1, votes, late, slots, elsewhere, tenure }
     }
 
     /// A hold that its owner gives to the next task in line, as it was granted.
@@ -68,28 +57,16 @@ impl Won {
         (started, rules): (Moment, Rules),
         token: Option<Token>,
         votes: Votes,
-        succession: Succession,
+        tenure: Tenure,
     ) -> Self {
         let late = Replies::new(claim.coordinator.panel.quorum.voters(), 1);
-        let (slots, elsewhere, succession) = (None, Vec::new(), Some(succession));
-        Self {
-            claim,
-            started,
-            rules,
-            token,
-            attempts: 0,
-            votes,
-            late,
-            slots,
-            elsewhere,
-            succession,
-        }
+        let (slots, elsewhere, tenure) = (None, Vec::new(), Some(tenure));
+        Self { claim, started, rules, token, attempts: 0, votes, late, slots, elsewhere, tenure }
     }
 
     /// That of its next owner. `token` is what the voters store.
     pub(crate) fn own_token(&self) -> Option<Token> {
-        let tenure = self.succession.as_ref().map(|succession| succession.tenure);
-        self.token.map(|last| tenure.map_or(last, |tenure| tenure.token(last)))
+        self.token.map(|last| self.tenure.map_or(last, |tenure| tenure.token(last)))
     }
 
     /// What it was asked for with.
@@ -99,7 +76,12 @@ impl Won {
 
     /// Whether another task of this client had it before.
     pub(crate) fn is_handed_on(&self) -> bool {
-        self.succession.as_ref().is_some_and(|succession| succession.tenure.is_handed_on())
+        self.tenure.is_some_and(|tenure| tenure.is_handed_on())
+    }
+
+    /// When its tenure ends.
+    pub(super) fn tenure_ends(&self) -> Option<Moment> {
+        self.tenure.map(|tenure| tenure.ends())
     }
 
     pub(crate) fn hold(&self) -> &HoldId {

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::succession::LineHold;
+use super::claim::Won;
 use crate::{
     clock::{Clock, Moment},
     proto::{Denial, Outage},
@@ -51,6 +51,18 @@ pub(super) struct Line {
     in_a_row: AtomicU32,
     /// What one of this line has, and may hand on.
     pub(super) hold: Signal<LineHold>,
+}
+
+/// What the first in line knows of the hold that a task of its line has.
+#[derive(Debug, Default)]
+pub(super) enum LineHold {
+    /// No hold is handed on: whoever wants the lock asks the voters.
+    #[default]
+    Closed,
+    /// A task has it, and may hand it on until then.
+    Held { until: Moment },
+    /// It waits to be taken. Dropped before, it is released.
+    Offered(Box<Won>),
 }
 
 /// What is known in a line. It outlasts the turn in which it was heard.
@@ -132,11 +144,50 @@ impl Line {
         self.places.load(Relaxed) > 1
     }
 
+    /// Whether a hold waits to be taken.
+    fn has_offer(&self) -> bool {
+        self.hold.read(|hold| matches!(hold, LineHold::Offered(_)))
+    }
+
+    /// What is offered, and until when it may be handed on.
+    pub(super) fn take_offered(&self) -> Option<(Box<Won>, Moment)> {
+        if !self.has_offer() {
+            return None;
+        }
+        let mut taken = None;
+        self.hold.change(|hold| {
+            if let LineHold::Offered(won) = hold
+                && let Some(until) = won.tenure_ends()
+                && let LineHold::Offered(won) = std::mem::replace(hold, LineHold::Held { until })
+            {
+                taken = Some((won, until));
+            }
+        });
+        taken
+    }
+
+    /// Nobody is to take a hold any more: one that is offered is released.
+    pub(super) fn close_tenure(&self) {
+        let mut left = LineHold::Closed;
+        self.hold.change(|hold| left = std::mem::take(hold));
+        drop(left);
+    }
+
     fn change(&self, change: impl FnOnce(&mut LineNews)) {
         self.news.change(change);
         if self.news.read(|news| matches!(news.denial(), Some(Denial::NoQuorum(_)))) {
             self.silence.change(|()| ());
         }
+    }
+}
+
+impl LineHold {
+    pub(super) fn is_held_until(moment: Moment) -> impl Fn(&Self) -> bool {
+        move |hold| matches!(hold, Self::Held { until } if *until == moment)
+    }
+
+    pub(super) fn is_offered_until(&self, moment: Moment) -> bool {
+        matches!(self, Self::Offered(won) if won.tenure_ends() <= Some(moment))
     }
 }
 

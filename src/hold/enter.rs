@@ -7,7 +7,7 @@ use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, entry::REENTRY, held::Hold};
 use crate::{
-    acquire::{Coordinator, LockRecord, Turn, Won},
+    acquire::{Coordinator, LockRecord, Succession, Turn, Won},
     clock::{Clock, Moment},
     proto::{Error, HoldLimit, Kind, Limit, Owner, Refusal},
     series::LockSeries,
@@ -78,14 +78,14 @@ impl LockRequest {
                     Ok(SeekOutcome::Own(own)) => own,
                     Ok(SeekOutcome::Refused(refusal)) => return Ok(Err(refusal)),
                     // It stood still while it asked: the votes may be as old as that, and too old.
-                    Ok(SeekOutcome::Won(won))
+                    Ok(SeekOutcome::Won(won, _))
                         if !won.is_in_time(standings.stood_still(), clock.now()) =>
                     {
                         continue;
                     }
-                    Ok(SeekOutcome::Won(won)) => {
+                    Ok(SeekOutcome::Won(won, succession)) => {
                         seen.won(&won);
-                        return Ok(Ok(self.first(*won)));
+                        return Ok(Ok(self.first(*won, succession)));
                     }
                 }
             };
@@ -106,8 +106,9 @@ impl LockRequest {
         }
     }
 
-    fn first(&self, won: Won) -> Entry {
+    fn first(&self, won: Won, succession: Option<Succession>) -> Entry {
         let Self { coordinator, holds, .. } = self;
+        let won = (won, succession);
         Entry::first(coordinator, holds, won, self.owner, self.renewed, self.limit())
     }
 
@@ -142,8 +143,8 @@ impl LockRequest {
                 Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
             }
         };
-        if let Some(won) = self.inherit(&turn, limit).await {
-            return Ok(SeekOutcome::Won(won));
+        if let Some((won, succession)) = self.inherit(&turn, limit).await {
+            return Ok(SeekOutcome::Won(won, Some(succession)));
         }
         // Another task of the same owner may have entered while this one came first.
         if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
@@ -159,22 +160,27 @@ impl LockRequest {
                 Err(overloaded) => {
                     let Some(denial) = place.heard() else { return Err(overloaded) };
                     let known = coordinator.report_denial(&**record, denial);
-                    return known.map(SeekOutcome::of);
+                    return known.map(|known| match known {
+                        Ok(won) => SeekOutcome::Won(won, None),
+                        Err(refusal) => SeekOutcome::Refused(refusal),
+                    });
                 }
             }
         };
-        let mut won = if waits {
+        let won = if waits {
             coordinator.place(record, limit, &turn).wait(Some(admitted)).await
         } else {
             let _admitted = admitted;
             coordinator.ask_in_turn(record, &turn).await
         };
-        if let Ok(Ok(won)) = &mut won
-            && self.is_handed_on()
-        {
-            won.succession = turn.begin_tenure(coordinator);
-        }
-        won.map(SeekOutcome::of)
+        Ok(match won? {
+            Ok(mut won) => {
+                let succession =
+                    self.is_handed_on().then(|| turn.begin_tenure(coordinator, &mut won));
+                SeekOutcome::Won(won, succession.flatten())
+            }
+            Err(refusal) => SeekOutcome::Refused(refusal),
+        })
     }
 
     /// Whether holds go from task to task of this client: of a lock without an order, which is
@@ -186,14 +192,14 @@ impl LockRequest {
     }
 
     /// The hold of another task of this client, handed on in time and with the same terms.
-    async fn inherit(&self, turn: &Turn<'_>, limit: Limit) -> Option<Box<Won>> {
+    async fn inherit(&self, turn: &Turn<'_>, limit: Limit) -> Option<(Box<Won>, Succession)> {
         if !self.is_handed_on() {
             turn.refuse_hold();
             return None;
         }
-        let won = turn.inherit(self.coordinator.clock(), limit).await?;
+        let offered = turn.inherit(self.coordinator.clock(), limit).await;
         // Another lease is asked for anew; this one is released.
-        (won.asked_rules() == self.record.rules()).then_some(won)
+        offered.filter(|(won, _)| won.asked_rules() == self.record.rules())
     }
 
     /// What the owner has that lets it in; of what it has lost only where nothing else does.
@@ -252,14 +258,9 @@ impl Own {
 /// What asking came to.
 enum SeekOutcome {
     Own(Own),
-    Won(Box<Won>),
+    /// With the right to hand it on.
+    Won(Box<Won>, Option<Succession>),
     Refused(Refusal),
-}
-
-impl SeekOutcome {
-    fn of(won: Result<Box<Won>, Refusal>) -> Self {
-        won.map_or_else(Self::Refused, Self::Won)
-    }
 }
 
 /// Records the time to the answer, also where the caller gave up.

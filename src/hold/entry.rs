@@ -10,7 +10,7 @@ use super::{
     keeper,
 };
 use crate::{
-    acquire::{Coordinator, Won},
+    acquire::{Coordinator, Succession, Won},
     clock::Moment,
     proto::{Error, HoldId, HoldLimit, Kind, Owner, RoundEnd, Rules, Slots, Terms, Token, Verdict},
 };
@@ -30,7 +30,7 @@ impl Entry {
     pub(super) fn first(
         coordinator: &Arc<Coordinator>,
         holds: &Arc<Holds>,
-        won: Won,
+        won: (Won, Option<Succession>),
         owner: Option<Owner>,
         renewed: bool,
         limit: Option<HoldLimit>,
@@ -86,6 +86,7 @@ impl Entry {
             // Heard while the other was held: nobody came in between.
             Ok(won) if hold.is_held() => {
                 let (coordinator, holds) = (hold.coordinator(), hold.holds());
+                let won = (won, None);
                 Ok(Some(Self::first(coordinator, holds, won, hold.owner(), renewed, limit)))
             }
             Err(verdicts) if hold.is_held() => {

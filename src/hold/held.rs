@@ -17,7 +17,7 @@ use crate::{
     hold::agenda::Listing,
     proto::{
         Cause, Checkup, Duty, Error, HoldId, HoldLimit, Kind, Lease, Listed, Owner, RoundId,
-        Rounded, Rules, Slots, Support, Terms, Token, Verdict, Votes,
+        Rounded, Rules, Slots, Support, Tenure, Terms, Token, Verdict, Votes,
     },
     series::LockSeries,
     signal::Signal,
@@ -74,7 +74,7 @@ struct HoldState {
     /// What the voters said in the last round that failed.
     failed: Vec<Verdict>,
     /// Where its owner may hand it on.
-    succession: Option<Succession>,
+    succession: Option<(Tenure, Succession)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,14 +108,14 @@ impl Hold {
     pub(super) fn start(
         coordinator: &Arc<Coordinator>,
         holds: &Arc<Holds>,
-        won: Won,
+        (won, succession): (Won, Option<Succession>),
         owner: Option<Owner>,
         renewed: bool,
         limit: Option<HoldLimit>,
     ) -> (Arc<Self>, Exchange) {
         let stood_still = won.stood_still();
         let (token, stored, is_handed_on) = (won.own_token(), won.token, won.is_handed_on());
-        let Won { claim, started, rules, votes, late, slots, elsewhere, succession, .. } = won;
+        let Won { claim, started, rules, votes, late, slots, elsewhere, tenure, .. } = won;
         let (id, record) = claim.take_over();
         let acquired = if is_handed_on { coordinator.clock().now() } else { started };
         let voters = coordinator.panel().quorum.voters();
@@ -140,7 +140,7 @@ impl Hold {
             warned: false,
             failing: false,
             failed: Vec::new(),
-            succession,
+            succession: tenure.zip(succession),
         };
         let hold = Arc::new(Self {
             id,
@@ -421,15 +421,15 @@ impl Hold {
     /// Gives the hold to the next task in line, as it was granted: nothing was asked for since then,
     /// so its lease and its count are what they were. Says whether it did.
     fn hand_on(&self, state: &mut HoldState) -> bool {
-        let succession = state.succession.take().filter(|_| state.support.is_as_granted());
-        let Some(succession) = succession else { return false };
+        let Some((tenure, succession)) = state.succession.take() else { return false };
         let Self { coordinator, record, id, rules, started, stood_still, .. } = self;
-        let votes = state.support.granted(coordinator.panel().quorum);
-        let make = |succession| {
+        let next = tenure.next(coordinator.clock().now());
+        let Some(next) = next.filter(|_| state.support.is_as_granted()) else { return false };
+        let handed_on = succession.hand_on(|| {
+            let votes = state.support.granted(coordinator.panel().quorum);
             let claim = Claim::of_held(coordinator, record, id, rules.terms.lease, *stood_still);
-            Won::handed_on(claim, (*started, *rules), self.stored, votes, succession)
-        };
-        let handed_on = succession.hand_on(coordinator.clock().now(), make);
+            Won::handed_on(claim, (*started, *rules), self.stored, votes, next)
+        });
         if handed_on {
             self.forget(state, End::Released);
         }
