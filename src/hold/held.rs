@@ -403,6 +403,7 @@ impl Hold {
             return Err(self.lost());
         }
         self.forget(&mut state, End::Released);
+        state.succession = None;
         let longest = state.longest;
         let time = time.filter(|time| *time < longest);
         let shorter = time.and_then(|time| self.record.shorten(&self.id, time));
