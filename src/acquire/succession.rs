@@ -34,10 +34,11 @@ impl Succession {
 
     /// Offers the hold to the first in line. `false`: nobody stands there, or it asks the voters.
     pub(crate) fn hand_on(mut self, make: impl FnOnce() -> Won) -> bool {
-        let Self { line, is_passed_on, .. } = &mut self;
+        let Self { line, until, is_passed_on } = &mut self;
+        let is_mine = LineHold::is_held_until(*until);
         line.hold.change(|hold| {
             // Whoever leaves the line looks here afterwards.
-            if !line.is_empty() && matches!(hold, LineHold::Held { .. }) {
+            if !line.is_empty() && is_mine(hold) {
                 *hold = LineHold::Offered(Box::new(make()));
                 *is_passed_on = true;
             }
@@ -48,10 +49,10 @@ impl Succession {
 
 impl Drop for Succession {
     fn drop(&mut self) {
-        let mine = LineHold::is_held_until(self.until);
-        if !self.is_passed_on && self.line.hold.read(&mine) {
+        let is_mine = LineHold::is_held_until(self.until);
+        if !self.is_passed_on && self.line.hold.read(&is_mine) {
             self.line.hold.change(|hold| {
-                if mine(hold) {
+                if is_mine(hold) {
                     *hold = LineHold::Closed;
                 }
             });
