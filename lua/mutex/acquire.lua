@@ -22,7 +22,7 @@ local ask, number_after
 local most
 
 -- The usual case: the lock is free, and nobody waits. Written as one function, it takes a server
--- less time. Returns nil in all other cases.
+-- less time. Returns nil in all other cases. 64 is `BLOCK` of lib/fence.lua.
 local function take_free(lock, queue, fence, hold, floor)
   if not most then
     most = keep_ms == '' and 0 or (now_ms() + keep_ms / 2) * 1000

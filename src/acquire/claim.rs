@@ -64,7 +64,8 @@ impl Won {
         Self { claim, started, rules, token, attempts: 0, votes, late, slots, elsewhere, tenure }
     }
 
-    /// That of its next owner. `token` is what the voters store.
+    /// The token of whoever gets the hold now. `token` is what the voters store, which is the last
+    /// number of the hold's block.
     pub(crate) fn own_token(&self) -> Option<Token> {
         self.token.map(|last| self.tenure.map_or(last, |tenure| tenure.token(last)))
     }
@@ -108,8 +109,8 @@ impl Won {
     }
 }
 
-/// Votes that were asked for. Dropping it gives them back on each voter that may have given one, also
-/// if its answer is unknown or the caller was cancelled.
+/// Votes that were asked for. Dropping it gives them back on each voter that may have given one,
+/// also if its answer is unknown or the caller was cancelled.
 #[derive(Debug)]
 pub(crate) struct Claim {
     coordinator: Arc<Coordinator>,

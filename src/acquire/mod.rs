@@ -1,4 +1,18 @@
 //! Gathering a majority: the attempt with its undo, the line, and the waiting.
+//!
+//! The way of `Mutex::lock`, also of one that is free:
+//!
+//! 1. `hold::enter` stands in the client's line (`line`). With the turn it takes over a hold that a
+//!    task before it hands on (`succession`), or goes on:
+//! 2. `queue`: a `Waiter` bids. A voter that is free grants without entering anybody in its queue.
+//!    What is asked is made by the kind (`LockRecord`), and left to each voter's task (`panel`).
+//! 3. `voter::task` sends what has gathered as one call, and says which answers count
+//!    (`voter::standings`).
+//! 4. `proto::Bid` decides on the answers; `settle` has the token stored. A `Won` is a majority's
+//!    votes, given back where it is dropped (`claim`).
+//! 5. `hold::held` takes them over; `hold::keeper` renews them, and `release` gives them back.
+//!
+//! A call that does not wait asks once, from no place (`attempt`).
 
 mod admission;
 mod attempt;
@@ -104,8 +118,8 @@ impl Coordinator {
         this
     }
 
-    /// Listens to the client's own channel for as long as the client lives. A message there says that
-    /// one of its waiters is next.
+    /// Listens to the client's own channel for as long as the client lives. A message there says
+    /// that one of its waiters is next.
     fn hear_calls(&self) -> impl Future<Output = ()> + use<> {
         let channel: Arc<str> = format!("{}{}", self.settings.keys.calls(), self.client()).into();
         let Panel { voters, quorum, .. } = &self.panel;

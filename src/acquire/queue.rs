@@ -211,8 +211,8 @@ impl Waiter<'_> {
 
     /// A bid, and until when it hears answers.
     fn start_bid(&mut self, rules: Rules, started: Moment) -> (Bid, Option<Moment>) {
-        // Gives back first what the one before may still get. Not sooner: it leaves the queue, too,
-        // where this is dropped.
+        // Gives back first what the bid before may still get. Not sooner: if the waiter is dropped,
+        // the claim of the last bid is what leaves the queue.
         self.claim = None;
         let limit = self.wait.start_attempt(started).answers;
         self.ears.forget();

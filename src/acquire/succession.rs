@@ -96,8 +96,8 @@ impl Turn<'_> {
         }
     }
 
-    /// The hold that a task of this line hands on, if it does so in time. `None`: the task with this
-    /// turn is to ask the voters.
+    /// The hold that a task of this line hands on, if it does so in time. `None`: the task with
+    /// this turn is to ask the voters.
     pub(crate) async fn inherit(
         &self,
         clock: &Clock,

@@ -87,8 +87,8 @@ impl Builder {
     /// for each of the two connections to a voter, and again whenever one has to be replaced. An
     /// error, and no answer within ten seconds, count as a connection that failed: its text is in
     /// the voter's cause, so it must not have the secret in it, and it is tried again soon.
-    /// It runs on the [thread of the clients](crate#runtime), so it must not block: it would hold up
-    /// the renewals of all of them.
+    /// It runs on the [thread of the clients](crate#runtime), so it must not block: it would hold
+    /// up the renewals of all of them.
     ///
     /// A new password does not touch connections that are open. To force them to log in again,
     /// close them on the server (`CLIENT KILL`). Sentinels are logged in to by the parameters of

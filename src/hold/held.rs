@@ -419,8 +419,8 @@ impl Hold {
         replies
     }
 
-    /// Gives the hold to the next task in line, as it was granted: nothing was asked for since then,
-    /// so its lease and its count are what they were. Says whether it did.
+    /// Gives the hold to the next task in line, as it was granted: nothing was asked for since
+    /// then, so its lease and its count are what they were. Says whether it did.
     fn hand_on(&self, state: &mut HoldState) -> bool {
         let Some((tenure, succession)) = state.succession.take() else { return false };
         let Self { coordinator, record, id, rules, started, stood_still, .. } = self;

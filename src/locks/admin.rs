@@ -76,8 +76,8 @@ impl Admin {
     /// Asks every voter who holds a lock and who waits for it. Once a majority has answered, the
     /// others have as long again as that took, or as they usually take, 100 ms at least.
     ///
-    /// Where more than 256 permits of a semaphore are taken, voters are asked for 256 at a time, and
-    /// what has changed meanwhile may be missing.
+    /// Where more than 256 permits of a semaphore are taken, voters are asked for 256 at a time,
+    /// and what has changed meanwhile may be missing.
     ///
     /// # Errors
     ///

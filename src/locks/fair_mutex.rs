@@ -156,8 +156,8 @@ impl FairMutex {
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
-    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After` take a
-    /// number of your own: see [`Error::lease_left`].
+    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After`
+    /// take a number of your own: see [`Error::lease_left`].
     ///
     /// # Errors
     ///

@@ -23,14 +23,14 @@ use crate::proto::{Error, Owner, Token};
 /// hold of its own, so a second `lock()` waits for the first guard. Acquisitions by one owner are
 /// one hold: the second enters at once.
 ///
-/// Waiters of one process stand in line and come in the order of asking, and the first of them waits
-/// in a queue on the voters. So a release wakes one waiter, however many there are, and no process
-/// starves. A release hands the lock on to the next task in line without asking the voters: for 64
-/// tasks or 50 ms, then the others have their turn. The guards that follow one another like this
-/// have the same [`hold`](MutexGuard::hold), and each a higher [`token`](MutexGuard::token).
+/// Waiters of one process stand in line and come in the order of asking, and the first of them
+/// waits in a queue on the voters. So a release wakes one waiter, however many there are, and no
+/// process starves. A release hands the lock on to the next task in line without asking the voters:
+/// for 64 tasks or 50 ms, then the others have their turn. The guards that follow one another like
+/// this have the same [`hold`](MutexGuard::hold), and each a higher [`token`](MutexGuard::token).
 ///
-/// Between processes no order is promised: that is what a [`FairMutex`](crate::FairMutex) is for. A fair mutex of the same name is the same lock, with the
-/// same queue.
+/// Between processes no order is promised: that is what a [`FairMutex`](crate::FairMutex) is for. A
+/// fair mutex of the same name is the same lock, with the same queue.
 #[derive(Clone)]
 #[must_use = "it does nothing until it is locked"]
 pub struct Mutex(pub(super) Exclusive);
@@ -102,8 +102,8 @@ impl Mutex {
     /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
     /// than the [quorum timeout](crate::Builder::quorum_timeout) (default 10 s); each voter's cause
     /// is in it.
-    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent. Or
-    /// the lock is one of [Redisson](crate::Redisson), and somebody waits for its `RFairLock`.
+    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
+    /// Or the lock is one of [Redisson](crate::Redisson), and somebody waits for its `RFairLock`.
     /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
     /// [`is_not_entered`](Error::is_not_entered): this owner holds the lock, and no majority
     /// answered its re-entry in time; the lock is still held, but this entry does not count.
@@ -230,8 +230,8 @@ impl Mutex {
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
-    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After` take a
-    /// number of your own: see [`Error::lease_left`].
+    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After`
+    /// take a number of your own: see [`Error::lease_left`].
     ///
     /// # Errors
     ///

@@ -162,8 +162,8 @@ impl RwLock {
     }
 
     /// As [`read_within`](Self::read_within), but a lock that is still taken is an error. It says
-    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After` take a
-    /// number of your own: see [`Error::lease_left`].
+    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After`
+    /// take a number of your own: see [`Error::lease_left`].
     ///
     /// # Errors
     ///
@@ -246,8 +246,8 @@ impl RwLock {
     }
 
     /// As [`write_within`](Self::write_within), but a lock that is still taken is an error. It says
-    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After` take a
-    /// number of your own: see [`Error::lease_left`].
+    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After`
+    /// take a number of your own: see [`Error::lease_left`].
     ///
     /// # Errors
     ///

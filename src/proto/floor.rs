@@ -8,8 +8,8 @@ use crate::proto::Token;
 ///
 /// Voters count upwards from what they know; a client's floor keeps the count growing where they
 /// know nothing any more. It is in microseconds, as nobody takes a lock that often: a count that
-/// ran ahead of the clocks would go back when it is lost. A hold has a block of numbers, so that its
-/// client can hand it on: the floor is the last of a block that begins at the clock.
+/// ran ahead of the clocks would go back when it is lost. A hold has a block of numbers, so that
+/// its client can hand it on: the floor is the last of a block that begins at the clock.
 #[derive(Debug)]
 pub struct Floors {
     wall_micros: u64,

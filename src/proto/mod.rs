@@ -1,5 +1,5 @@
-//! Every decision of the protocol, and the words that all rooms speak: plain functions and
-//! machines. No I/O, no runtime, no clock, no random source: `now` and chance are arguments.
+//! Every decision of the protocol, and the types that all folders share: plain functions and
+//! machines. "Law 1" and so on in comments are those of `docs/protocol.md`. No I/O, no runtime, no clock, no random source: `now` and chance are arguments.
 
 mod attempt;
 mod backoff;

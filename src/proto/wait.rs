@@ -198,8 +198,8 @@ impl Wait {
                 let end = ends.map(|(since, patience)| since + patience);
                 WaitState::Pausing(end.map_or(again, |end| again.min(end)).min(last))
             }
-            // Others may give back one vote after the other, and call. This one has called itself and
-            // all others: who asked again at once would only meet them again.
+            // Others may give back one vote after the other, and call. This one has called itself
+            // and all others: who asked again at once would only meet them again.
             Loss::Split => {
                 self.contended.at_least(2 * now.since(started));
                 self.deaf_until = None;

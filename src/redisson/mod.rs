@@ -55,8 +55,8 @@ impl Redisson {
         Mutex::new(&self.0, name.as_ref())
     }
 
-    /// The same lock, given to waiters in Rust in the order of asking. Java passes them when it asks
-    /// first.
+    /// The same lock, given to waiters in Rust in the order of asking. Java passes them when it
+    /// asks first.
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
         FairMutex::new(&self.0, name.as_ref())
     }

@@ -41,9 +41,9 @@ pub(super) struct Met {
     pub(super) syncs: bool,
 }
 
-/// Asks on a link. `promotions`: also whether it was promoted, which nobody else tells. `time`: what
-/// its clock shows, although a mark that can be read tells it. `syncs`: whether it syncs its disk
-/// before it answers, where that is known from before.
+/// Asks on a link. `promotions`: also whether it was promoted, which nobody else tells. `time`:
+/// what its clock shows, although a mark that can be read tells it. `syncs`: whether it syncs its
+/// disk before it answers, where that is known from before.
 pub(super) async fn identify(
     runner: &Runner,
     link: &Link,
@@ -107,8 +107,8 @@ pub(super) async fn identify(
     if tenure.is_some() {
         identity.overlap = overlap(link, &info).await?;
     }
-    // In a cluster the keys of a script are in one slot, and so not beside the mark: there no script
-    // can read what the data are called.
+    // In a cluster the keys of a script are in one slot, and so not beside the mark: there no
+    // script can read what the data are called.
     let is_clustered = field(&info, "cluster_enabled").is_ok_and(|enabled| enabled == "1");
     is_named.store(identity.birth.is_some() && !is_clustered, Relaxed);
     Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs })

@@ -45,8 +45,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long connecting, and each request of fred's own, may take with a server of which nothing is
 /// known.
 pub(super) const CONNECTING: Duration = Duration::from_secs(1);
-/// How many messages wait for the task that hands them on, before all who wait must look again. fred
-/// makes room for as many at once in each of its eight kinds of news: 0.7 KB for each.
+/// How many messages wait for the task that hands them on, before all who wait must look again.
+/// fred makes room for as many at once in each of its eight kinds of news: 0.7 KB for each.
 pub(super) const BACKLOG: usize = 32;
 /// The same of a connection on which nobody listens. Of errors only the latest matters.
 pub(super) const NO_BACKLOG: usize = 1;
@@ -114,8 +114,8 @@ impl Link {
     /// how long connecting may take.
     ///
     /// It is of one connection at most, so that nothing that was meant for it can leave on another.
-    /// With a client that connects again it could: what is asked for between the end of its task and
-    /// the next start of it waits in its queue, and goes first.
+    /// With a client that connects again it could: what is asked for between the end of its task
+    /// and the next start of it waits in its queue, and goes first.
     pub(super) async fn connected(
         config: Config,
         patience: Duration,

@@ -151,9 +151,9 @@ impl ListenWish {
     }
 }
 
-/// Listens to a channel with a slot, or leaves it, and says whether the server and the user's rights
-/// allow for that. Other than to `SUBSCRIBE` the server answers in order, as it may have to say
-/// `MOVED`.
+/// Listens to a channel with a slot, or leaves it, and says whether the server and the user's
+/// rights allow for that. Other than to `SUBSCRIBE` the server answers in order, as it may have to
+/// say `MOVED`.
 async fn shard(link: &Link, options: &Options, channel: &str, listen: bool) -> Outcome<bool> {
     let client = link.client.with_options(options);
     if !listen {

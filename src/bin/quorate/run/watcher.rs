@@ -1,5 +1,5 @@
-//! A process that outlives the program, and ends the command where the program cannot; or the servers
-//! of `quorate try`.
+//! A process that outlives the program, and ends the command where the program cannot; or the
+//! servers of `quorate try`.
 //!
 //! It is this program once more, in a session of its own, with all signals blocked. It reads from
 //! a pipe that only the program holds: which process group the command has, and when to kill it.

@@ -18,8 +18,8 @@ async fn what_is_published_after_subscribing_is_heard_and_after_unsubscribing_is
     assert_eq!(publish(&server, "a"), "Int(0)");
 }
 
-// More messages at once than the client keeps. It is told that some may be lost, and its waiters ask
-// the voters.
+// More messages at once than the client keeps. It is told that some may be lost, and its waiters
+// ask the voters.
 #[tokio::test]
 async fn of_a_burst_of_messages_each_is_heard_or_the_ear_is_told_that_some_may_be_lost() {
     let server = RedisServer::start();
