@@ -25,9 +25,10 @@ use crate::proto::{Error, Owner, Token};
 ///
 /// Waiters of one process stand in line and come in the order of asking, and the first of them
 /// waits in a queue on the voters. So a release wakes one waiter, however many there are, and no
-/// process starves. A release hands the lock on to the next task in line without asking the voters:
-/// for 64 tasks or 50 ms, then the others have their turn. The guards that follow one another like
-/// this have the same [`hold`](MutexGuard::hold), and each a higher [`token`](MutexGuard::token).
+/// process starves. If others stood in line when the lock was granted, a release hands it on to the
+/// next of them without asking the voters: for 64 tasks or 50 ms, then other processes have their
+/// turn. The guards that follow one another like this have the same [`hold`](MutexGuard::hold), and
+/// each a higher [`token`](MutexGuard::token).
 ///
 /// Between processes no order is promised: that is what a [`FairMutex`](crate::FairMutex) is for. A
 /// fair mutex of the same name is the same lock, with the same queue.

@@ -1,5 +1,6 @@
 //! Every decision of the protocol, and the types that all folders share: plain functions and
-//! machines. "Law 1" and so on in comments are those of `docs/protocol.md`. No I/O, no runtime, no clock, no random source: `now` and chance are arguments.
+//! machines. No I/O, no runtime, no clock: `now` and chance are arguments. The laws that comments
+//! name by number are those of `docs/protocol.md`.
 
 mod attempt;
 mod backoff;
