@@ -36,7 +36,7 @@ end
 -- The last number of the block after the latest, which is stored.
 local function number_after(fence, latest, keep_ms)
   latest = tonumber(latest)
-  if latest + BLOCK >= 2 ^ 53 then
+  if not (latest + BLOCK < 2 ^ 53) then
     -- From there on numbers are not told apart any more. No voter counts so far: somebody else
     -- wrote that. What is stored now is the floor, so that this is not said for ever.
     error('the fencing tokens of this lock are used up: they begin anew', 0)

@@ -33,13 +33,14 @@ pub(crate) struct Won {
 impl Won {
     /// The votes of a semaphore are those that came with its slots.
     pub(super) fn new(
-        claim: Claim,
+        mut claim: Claim,
         started: Moment,
         rules: Rules,
         granted: Granted,
         votes: Votes,
         late: Replies,
     ) -> Self {
+        claim.was_won = true;
         let Granted { token, slots } = granted;
         let (slots, votes, elsewhere) = match slots {
             Some(FixedSlots { slots, votes, elsewhere }) => (Some(slots), votes, elsewhere),
@@ -121,8 +122,8 @@ pub(crate) struct Claim {
     stood_still: Duration,
     /// The voters that may have given a vote which nobody has taken over.
     owed: Vec<usize>,
-    /// Somebody had the lock: it is released, and not only given back.
-    was_held: bool,
+    /// A majority has granted: the hold is released, and its place leaves the queue.
+    was_won: bool,
 }
 
 impl Claim {
@@ -141,7 +142,7 @@ impl Claim {
             owed: (0..coordinator.panel.quorum.voters())
                 .filter(|_| !crate::mutant!("cancelled_keeps_votes"))
                 .collect(),
-            was_held: false,
+            was_won: false,
         }
     }
 
@@ -160,7 +161,7 @@ impl Claim {
             lease,
             stood_still,
             owed: (0..coordinator.panel.quorum.voters()).collect(),
-            was_held: true,
+            was_won: true,
         }
     }
 
@@ -206,7 +207,7 @@ impl Claim {
 
     pub(super) fn give_back_all(&mut self) {
         let owed = std::mem::take(&mut self.owed);
-        if self.was_held && !owed.is_empty() {
+        if self.was_won && !owed.is_empty() {
             let until = self.coordinator.clock.now() + self.lease;
             drop(self.coordinator.give_back(&*self.record, &self.hold, until));
             return;

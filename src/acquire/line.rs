@@ -186,8 +186,12 @@ impl LineHold {
         move |hold| matches!(hold, Self::Held { until } if *until == moment)
     }
 
-    pub(super) fn is_offered_until(&self, moment: Moment) -> bool {
-        matches!(self, Self::Offered(won) if won.tenure_ends() <= Some(moment))
+    pub(super) fn is_of_tenure(&self, ends: Moment) -> bool {
+        match self {
+            Self::Closed => false,
+            Self::Held { until } => *until == ends,
+            Self::Offered(won) => won.tenure_ends() == Some(ends),
+        }
     }
 }
 
@@ -212,6 +216,16 @@ impl Lines {
         let (lines, line) = (Arc::clone(self), Arc::clone(line));
         let (times, was_told) = line.news.read(|news| (news.times, news.is_told()));
         LinePlace { lines, line, came, times, was_told, voter_deadline }
+    }
+
+    /// Releases what is offered in any of them.
+    pub(super) fn close_tenures(&self) {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: Vec<Arc<Line>> = lines.values().cloned().collect();
+        drop(lines);
+        for line in all {
+            line.close_tenure();
+        }
     }
 
     /// Since when somebody stands in line for the lock, if anybody does.

@@ -46,7 +46,7 @@ pub(crate) use claim::{Claim, Won};
 pub(crate) use line::Turn;
 pub(crate) use panel::Panel;
 pub(crate) use record::{Ask, ForeignQueue, LockInfo, LockRecord};
-pub(crate) use succession::Succession;
+pub(crate) use succession::{Inherited, Succession};
 pub(crate) use wakeup::{VoterEar, Wakeups};
 
 use crate::{
@@ -159,6 +159,11 @@ impl Coordinator {
     /// Through which everybody comes who asks for a lock.
     pub(crate) fn gate(&self) -> &ClosingGate {
         &self.gate
+    }
+
+    /// Releases the holds that no task has taken over, as the client is closed.
+    pub(crate) fn close_tenures(&self) {
+        self.lines.close_tenures();
     }
 
     pub(crate) fn client(&self) -> &ClientId {

@@ -33,8 +33,8 @@ impl Succession {
     }
 
     /// Offers the hold to the first in line. `false`: nobody stands there, or it asks the voters.
-    pub(crate) fn hand_on(mut self, make: impl FnOnce() -> Won) -> bool {
-        let Self { line, until, is_passed_on } = &mut self;
+    pub(crate) fn hand_on(&mut self, make: impl FnOnce() -> Won) -> bool {
+        let Self { line, until, is_passed_on } = self;
         let is_mine = LineHold::is_held_until(*until);
         line.hold.change(|hold| {
             // Whoever leaves the line looks here afterwards.
@@ -60,6 +60,17 @@ impl Drop for Succession {
     }
 }
 
+/// What the first in line gets from a task before it.
+#[derive(Debug)]
+pub(crate) enum Inherited {
+    /// The hold, with the right to hand it on.
+    Hold(Box<Won>, Succession),
+    /// Its limit came while another task had the hold.
+    TimeIsUp,
+    /// It is to ask the voters.
+    Nothing,
+}
+
 impl Turn<'_> {
     /// The voters have given the lock to the task with this turn. Where others wait behind it they
     /// may get it from there.
@@ -76,12 +87,13 @@ impl Turn<'_> {
         won.tenure = Some(tenure);
         let until = tenure.ends();
         line.hold.change(|hold| *hold = LineHold::Held { until });
-        // Nobody may poll the task that is next: its client would keep the lock.
+        // Nobody may poll the task that is next: its client would keep the lock. And nothing is to
+        // be offered that nobody looks after any more.
         let watched = Arc::downgrade(line);
         coordinator.spawn(async move {
             clock.sleep_until(until).await;
             if let Some(line) = watched.upgrade()
-                && line.hold.read(|hold| hold.is_offered_until(until))
+                && line.hold.read(|hold| hold.is_of_tenure(until))
             {
                 line.close_tenure();
             }
@@ -96,32 +108,29 @@ impl Turn<'_> {
         }
     }
 
-    /// The hold that a task of this line hands on, if it does so in time. `None`: the task with
-    /// this turn is to ask the voters.
-    pub(crate) async fn inherit(
-        &self,
-        clock: &Clock,
-        limit: Limit,
-    ) -> Option<(Box<Won>, Succession)> {
+    /// The hold that a task of this line hands on, if it does so in time.
+    pub(crate) async fn inherit(&self, clock: &Clock, limit: Limit) -> Inherited {
         let line = self.line();
         loop {
             let seen = line.hold.version();
             if let Some((won, until)) = line.take_offered() {
-                return Some((won, Succession::of(line, until)));
+                return Inherited::Hold(won, Succession::of(line, until));
             }
-            let until = line.hold.read(|hold| match hold {
+            let ends = line.hold.read(|hold| match hold {
                 LineHold::Held { until } => Some(*until),
                 LineHold::Closed | LineHold::Offered(_) => None,
             });
-            let until = match (until, limit) {
-                (None, _) | (_, Limit::Once(_)) => return None,
-                (Some(until), Limit::Never) => until,
-                (Some(until), Limit::Until(limit)) => until.min(limit),
-            };
-            if clock.in_time(until, line.hold.changed_since(seen)).await.is_none() {
-                line.close_tenure();
-                return None;
+            let (Some(ends), true) = (ends, limit.waits()) else { return Inherited::Nothing };
+            let until = limit.moment().map_or(ends, |limit| limit.min(ends));
+            if clock.in_time(until, line.hold.changed_since(seen)).await.is_some() {
+                continue;
             }
+            if until < ends {
+                // The hold is left to those behind.
+                return Inherited::TimeIsUp;
+            }
+            line.close_tenure();
+            return Inherited::Nothing;
         }
     }
 }

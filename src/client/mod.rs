@@ -162,6 +162,7 @@ impl Quorate {
         let due = clock.now() + deadline;
         // Whoever is sent out undoes what was asked; that is queued before the voters are left.
         let _ = clock.in_time(due, coordinator.gate().close()).await;
+        coordinator.close_tenures();
         // Whatever was won at the same moment.
         releases.append(&mut self.release_all());
         let confirmed = async {

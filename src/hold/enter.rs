@@ -7,9 +7,9 @@ use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, entry::REENTRY, held::Hold};
 use crate::{
-    acquire::{Coordinator, LockRecord, Succession, Turn, Won},
+    acquire::{Coordinator, Inherited, LockRecord, Succession, Turn, Won},
     clock::{Clock, Moment},
-    proto::{Error, HoldLimit, Kind, Limit, Owner, Refusal},
+    proto::{Denial, Error, HoldLimit, Kind, Limit, Owner, Refusal},
     series::LockSeries,
 };
 
@@ -95,7 +95,7 @@ impl LockRequest {
                     Entry::again(&hold, terms, REENTRY).await?
                 }
                 Own::Under(hold) => {
-                    let limit = self.limit();
+                    let limit = self.limit(Duration::ZERO);
                     Entry::under(&hold, self.record.rules(), self.renewed, limit).await?
                 }
             };
@@ -108,14 +108,17 @@ impl LockRequest {
 
     fn first(&self, won: Won, succession: Option<Succession>) -> Entry {
         let Self { coordinator, holds, .. } = self;
-        let won = (won, succession);
-        Entry::first(coordinator, holds, won, self.owner, self.renewed, self.limit())
+        // A pause before now is taken off the lease, and would be off the limit, too.
+        let stood_still = coordinator.panel().standings.stood_still();
+        let limit = self.limit(stood_still.saturating_sub(won.stood_still()));
+        Entry::first(coordinator, holds, (won, succession), self.owner, self.renewed, limit)
     }
 
-    /// Of a hold that is granted now. Who enters again leaves it as it is: its end is not put off,
-    /// and nobody else's work is cut short.
-    fn limit(&self) -> Option<HoldLimit> {
-        self.hold_at_most.map(|most| HoldLimit::new(most, self.coordinator.clock().now()))
+    /// Of a hold that is granted now, which has still to hear of a pause of this length. Who enters
+    /// again leaves it as it is: its end is not put off, and nobody else's work is cut short.
+    fn limit(&self, unseen: Duration) -> Option<HoldLimit> {
+        let now = self.coordinator.clock().now();
+        self.hold_at_most.map(|most| HoldLimit::new(most, now + unseen))
     }
 
     /// When the line of this client has come to it: from a place in the lock's queue, if that is
@@ -143,8 +146,16 @@ impl LockRequest {
                 Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
             }
         };
-        if let Some((won, succession)) = self.inherit(&turn, limit).await {
-            return Ok(SeekOutcome::Won(won, Some(succession)));
+        match self.inherit(&turn, limit).await {
+            Inherited::Hold(won, succession) => {
+                return Ok(SeekOutcome::Won(won, Some(succession)));
+            }
+            Inherited::TimeIsUp => {
+                if let Some(denial) = place.known() {
+                    return self.denied(denial);
+                }
+            }
+            Inherited::Nothing => {}
         }
         // Another task of the same owner may have entered while this one came first.
         if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
@@ -159,11 +170,7 @@ impl LockRequest {
                 Ok(admitted) => admitted,
                 Err(overloaded) => {
                     let Some(denial) = place.heard() else { return Err(overloaded) };
-                    let known = coordinator.report_denial(&**record, denial);
-                    return known.map(|known| match known {
-                        Ok(won) => SeekOutcome::Won(won, None),
-                        Err(refusal) => SeekOutcome::Refused(refusal),
-                    });
+                    return self.denied(denial);
                 }
             }
         };
@@ -183,6 +190,15 @@ impl LockRequest {
         })
     }
 
+    /// What voters said before, to a caller that asks them no more.
+    fn denied(&self, denial: Denial) -> Result<SeekOutcome, Error> {
+        let known = self.coordinator.report_denial(&*self.record, denial)?;
+        Ok(match known {
+            Ok(won) => SeekOutcome::Won(won, None),
+            Err(refusal) => SeekOutcome::Refused(refusal),
+        })
+    }
+
     /// Whether holds go from task to task of this client: of a lock without an order, which is
     /// renewed.
     fn is_handed_on(&self) -> bool {
@@ -191,15 +207,23 @@ impl LockRequest {
         is_plain && self.renewed && info.waiting.is_some()
     }
 
-    /// The hold of another task of this client, handed on in time and with the same terms.
-    async fn inherit(&self, turn: &Turn<'_>, limit: Limit) -> Option<(Box<Won>, Succession)> {
+    /// What a task of this client hands on in time, if it may be taken.
+    async fn inherit(&self, turn: &Turn<'_>, limit: Limit) -> Inherited {
         if !self.is_handed_on() {
             turn.refuse_hold();
-            return None;
+            return Inherited::Nothing;
         }
-        let offered = turn.inherit(self.coordinator.clock(), limit).await;
-        // Another lease is asked for anew; this one is released.
-        offered.filter(|(won, _)| won.asked_rules() == self.record.rules())
+        let (clock, standings) = (self.coordinator.clock(), &self.coordinator.panel().standings);
+        match turn.inherit(clock, limit).await {
+            // With another lease, or with too little left, it is released. The turn stays.
+            Inherited::Hold(won, _)
+                if won.asked_rules() != self.record.rules()
+                    || !won.is_in_time(standings.stood_still(), clock.now()) =>
+            {
+                Inherited::Nothing
+            }
+            inherited => inherited,
+        }
     }
 
     /// What the owner has that lets it in; of what it has lost only where nothing else does.

@@ -420,14 +420,17 @@ impl Hold {
     }
 
     /// Gives the hold to the next task in line, as it was granted: nothing was asked for since
-    /// then, so its lease and its count are what they were. Says whether it did.
+    /// then, so its lease and its count are what they were, and enough of the lease is left for a
+    /// grant. Says whether it did.
     fn hand_on(&self, state: &mut HoldState) -> bool {
-        let Some((tenure, succession)) = state.succession.take() else { return false };
         let Self { coordinator, record, id, rules, started, stood_still, .. } = self;
-        let next = tenure.next(coordinator.clock().now());
-        let Some(next) = next.filter(|_| state.support.is_as_granted()) else { return false };
+        let (support, now) = (&state.support, coordinator.clock().now());
+        // Where it stays, what it would have gone by is dropped behind the release.
+        let Some((tenure, succession)) = &mut state.succession else { return false };
+        let is_as_granted = support.is_as_granted() && rules.is_in_time(*started, now);
+        let Some(next) = tenure.next(now).filter(|_| is_as_granted) else { return false };
         let handed_on = succession.hand_on(|| {
-            let votes = state.support.granted(coordinator.panel().quorum);
+            let votes = support.granted(coordinator.panel().quorum);
             let claim = Claim::of_held(coordinator, record, id, rules.terms.lease, *stood_still);
             Won::handed_on(claim, (*started, *rules), self.stored, votes, next)
         });

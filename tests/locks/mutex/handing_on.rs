@@ -1,7 +1,14 @@
 //! Tasks of one client hand a mutex on without asking the voters: the hold stays, and each task has
 //! a token of its own.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use futures::poll;
 use metrics_util::debugging::DebugValue;
@@ -199,14 +206,16 @@ async fn the_one_behind_gets_what_was_offered_to_a_task_that_has_gone() {
 #[tokio::test(start_paused = true)]
 async fn closing_the_client_gives_back_what_is_offered() {
     let on = Fixture::of(&embedded::voters(3));
-    let (client, other) = (on.client().await, on.client().await);
+    let other = on.client().await;
+    // It waits no longer than that for those inside, which is less than a tenure takes.
+    let hasty = on.builder().voter_deadline(ms(20));
+    let client = hasty.connect().await.expect("all voters answer");
     wanted!(client => guard, next);
     drop(guard);
-    let closing = tokio::spawn(async move { client.close().await });
-    tokio::task::yield_now().await;
-    drop(next.await);
-    closing.await.expect("no panic");
+    // Nobody polls the task to which it is offered.
+    client.close().await;
     assert_eq!(time_to_lock(&other).await, ms(0));
+    drop(next);
     on.until_clean().await;
 }
 
@@ -237,9 +246,10 @@ async fn is_handed_on(
     let (first, next) = (tokio::spawn(first.lock()), tokio::spawn(next.lock()));
     let first = first.await.expect("no panic").expect("all voters answer");
     held(&first).await;
-    let hold = first.hold().clone();
+    let (hold, watch) = (first.hold().clone(), Stopwatch::start());
     first.release().await.expect("all voters answer");
     let next = next.await.expect("no panic").expect("all voters answer");
+    assert_eq!(watch.time(), ms(0), "it waits for nothing, whether it is handed on or asks");
     let same = *next.hold() == hold;
     drop(next);
     on.until_clean().await;
@@ -266,6 +276,60 @@ async fn only_a_hold_that_is_as_it_was_granted_goes_to_a_task_that_wants_the_sam
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_kept_after_the_work_keeps_no_task_from_asking() {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    wanted!(client => guard, next);
+    guard.keep_for(ms(900)).await.expect("all voters answer");
+    assert!(poll!(&mut next).is_pending());
+    on.until_queued().await;
+    drop(next);
+}
+
+// A section takes 20 ms, and 950 of 988 ms are to be left: so the third cannot have what the two
+// before it had, and asks the voters instead.
+#[tokio::test(start_paused = true)]
+async fn who_gets_too_little_of_a_lease_keeps_its_turn() {
+    let on = Fixture::of(&embedded::voters(3));
+    let lease = on.builder().lease(secs(1)).minimum_validity(ms(950));
+    let client = lease.connect().await.expect("all voters answer");
+    let turns = Arc::new([0, 0, 0].map(AtomicU32::new));
+    for task in 0..3 {
+        let (mutex, turns) = (a(&client), Arc::clone(&turns));
+        tokio::spawn(async move {
+            loop {
+                let guard = mutex.lock().await.expect("all voters answer");
+                turns[task].fetch_add(1, Relaxed);
+                sleep(ms(20)).await;
+                drop(guard);
+            }
+        });
+    }
+    sleep(secs(3)).await;
+    let turns = turns.each_ref().map(|turns| turns.load(Relaxed));
+    assert!(turns.iter().all(|count| *count >= 45), "each has it every 60 ms: {turns:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_to_its_limit_leaves_the_hold_to_those_behind() {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    let mutex = a(&client);
+    let first = tokio::spawn(mutex.lock());
+    let limited = tokio::spawn(mutex.lock_within(ms(20)));
+    let behind = tokio::spawn(mutex.lock());
+    let first = first.await.expect("no panic").expect("all voters answer");
+    let hold = first.hold().clone();
+    let watch = Stopwatch::start();
+    assert!(limited.await.expect("no panic").expect("all voters answer").is_none());
+    assert_eq!(watch.time(), ms(20));
+    sleep(ms(10)).await;
+    drop(first);
+    assert_eq!(*behind.await.expect("no panic").expect("all voters answer").hold(), hold);
+    assert_eq!(on.runs("mutex/acquire"), Some(vec![1; 3]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_owner_may_have_it_for_as_long_as_it_has_asked_for() {
     let on = Fixture::of(&embedded::voters(3));
     let client = on.client().await;
@@ -273,8 +337,10 @@ async fn each_owner_may_have_it_for_as_long_as_it_has_asked_for() {
     let (first, next) = (tokio::spawn(mutex.lock()), tokio::spawn(mutex.lock()));
     let first = first.await.expect("no panic").expect("all voters answer");
     sleep(ms(40)).await;
+    let hold = first.hold().clone();
     drop(first);
     let next = next.await.expect("no panic").expect("all voters answer");
+    assert_eq!(*next.hold(), hold);
     let watch = Stopwatch::start();
     let lost = timeout(secs(5), next.lost()).await.expect("it ends");
     assert!(lost.to_string().contains("hold_at_most"));
