@@ -172,7 +172,8 @@ impl Admin {
     ///
     /// The holder learns at its next renewal that the lock is lost; with a fixed lease, which is
     /// not renewed, at its release or its deadline. Until then it believes to hold the lock, so
-    /// this is for operators who know that it is gone or stuck.
+    /// this is for operators who know that it is gone or stuck. For 50 ms the tasks of its client
+    /// can also hand a mutex on that was ended.
     ///
     /// # Errors
     ///

@@ -26,7 +26,8 @@ macro_rules! guard {
 
             /// How many voters are known to have given it their votes: those that granted when it
             /// was acquired or, since then, renewed last. A majority at first, and more as the
-            /// others answer; a voter that lost its data gives its vote again at a renewal.
+            /// others answer; a voter that lost its data gives its vote again at a renewal. Of a
+            /// mutex that another task handed on: those that were known then.
             pub fn votes(&self) -> usize {
                 self.0.votes()
             }
@@ -258,7 +259,9 @@ macro_rules! guard {
             }
 
             /// Leaves: the last guard of a hold gives the lock back. Returns when a majority has
-            /// confirmed; slow voters get the release in the background.
+            /// confirmed; slow voters get the release in the background. A mutex that goes to the
+            /// next task of this client is confirmed by nobody: that a hold was ended by force,
+            /// say, is then learnt by the next owner.
             ///
             /// # Errors
             ///

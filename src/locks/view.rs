@@ -39,7 +39,8 @@ pub struct LockView {
     /// for which a majority keeps them.
     pub waiting: Vec<Waiting>,
     /// The token of the hold that excludes all others, or of the latest that did: the highest that
-    /// a majority has reached. `None` where no majority knows any, and of a semaphore.
+    /// a majority has reached. Of a mutex whose hold goes from task to task, the last of its
+    /// tokens. `None` where no majority knows any, and of a semaphore.
     pub token: Option<Token>,
     /// The number of permits of a semaphore, if a voter knows it: the smallest number with which
     /// anybody has asked of late.

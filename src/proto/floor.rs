@@ -7,9 +7,10 @@ use crate::proto::Token;
 /// The wall clock of a client, which does not go back a little, and the tokens that are ahead.
 ///
 /// Voters count upwards from what they know; a client's floor keeps the count growing where they
-/// know nothing any more. It is in microseconds, as nobody takes a lock that often: a count that
-/// ran ahead of the clocks would go back when it is lost. A hold has a block of numbers, so that
-/// its client can hand it on: the floor is the last of a block that begins at the clock.
+/// know nothing any more. It is in microseconds, as voters grant no lock more than 15,000 times a
+/// second: a count that ran ahead of the clocks would go back when it is lost. A hold has a block
+/// of numbers, so that its client can hand it on: the floor is the last of a block that begins at
+/// the clock.
 #[derive(Debug)]
 pub struct Floors {
     wall_micros: u64,
