@@ -61,7 +61,8 @@ pub(super) enum LineHold {
     Closed,
     /// A task has it, and may hand it on until then.
     Held { until: Moment },
-    /// It waits to be taken. Dropped before, it is released.
+    /// It waits to be taken. Dropped before, with the line if nobody stands there any more, it is
+    /// released.
     Offered(Box<Won>),
 }
 
@@ -144,14 +145,10 @@ impl Line {
         self.places.load(Relaxed) > 1
     }
 
-    /// Whether a hold waits to be taken.
-    fn has_offer(&self) -> bool {
-        self.hold.read(|hold| matches!(hold, LineHold::Offered(_)))
-    }
-
     /// What is offered, and until when it may be handed on.
     pub(super) fn take_offered(&self) -> Option<(Box<Won>, Moment)> {
-        if !self.has_offer() {
+        // Only a change wakes who waits.
+        if self.hold.read(|hold| !matches!(hold, LineHold::Offered(_))) {
             return None;
         }
         let mut taken = None;
@@ -404,13 +401,8 @@ impl Drop for Turn<'_> {
 impl Drop for LinePlace {
     fn drop(&mut self) {
         let mut lines = self.lines.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.line.places.fetch_sub(1, Relaxed) > 1 {
-            return;
-        }
-        lines.remove(&self.line.key);
-        drop(lines);
-        if self.line.has_offer() {
-            self.line.close_tenure();
+        if self.line.places.fetch_sub(1, Relaxed) == 1 {
+            lines.remove(&self.line.key);
         }
     }
 }

@@ -37,7 +37,7 @@ impl Succession {
         let Self { line, until, is_passed_on } = self;
         let is_mine = LineHold::is_held_until(*until);
         line.hold.change(|hold| {
-            // Whoever leaves the line looks here afterwards.
+            // Where nobody stands, the release is to be confirmed.
             if !line.is_empty() && is_mine(hold) {
                 *hold = LineHold::Offered(Box::new(make()));
                 *is_passed_on = true;

@@ -21,6 +21,8 @@ pub(crate) struct LockRequest {
     pub(crate) record: Arc<dyn LockRecord>,
     /// Whether a watchdog renews the hold.
     pub(crate) renewed: bool,
+    /// Whether the hold may go from task to task of this client.
+    pub(crate) hands_on: bool,
     /// For how long it may be held.
     pub(crate) hold_at_most: Option<Duration>,
     pub(crate) owner: Option<Owner>,
@@ -182,8 +184,7 @@ impl LockRequest {
         };
         Ok(match won? {
             Ok(mut won) => {
-                let succession =
-                    self.is_handed_on().then(|| turn.begin_tenure(coordinator, &mut won));
+                let succession = self.hands_on.then(|| turn.begin_tenure(coordinator, &mut won));
                 SeekOutcome::Won(won, succession.flatten())
             }
             Err(refusal) => SeekOutcome::Refused(refusal),
@@ -199,17 +200,9 @@ impl LockRequest {
         })
     }
 
-    /// Whether holds go from task to task of this client: of a lock without an order, which is
-    /// renewed.
-    fn is_handed_on(&self) -> bool {
-        let info = self.record.info();
-        let is_plain = !info.is_fair && !info.is_shared && !self.record.is_foreign();
-        is_plain && self.renewed && info.waiting.is_some()
-    }
-
     /// What a task of this client hands on in time, if it may be taken.
     async fn inherit(&self, turn: &Turn<'_>, limit: Limit) -> Inherited {
-        if !self.is_handed_on() {
+        if !self.hands_on {
             turn.refuse_hold();
             return Inherited::Nothing;
         }

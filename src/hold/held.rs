@@ -435,6 +435,8 @@ impl Hold {
             Won::handed_on(claim, (*started, *rules), self.stored, votes, next)
         });
         if handed_on {
+            // The line ends when nobody stands there any more.
+            state.succession = None;
             self.forget(state, End::Released);
         }
         handed_on

@@ -50,7 +50,10 @@ impl Exclusive {
 
     /// The request for it.
     pub(super) fn request(&self) -> Result<LockRequest, Error> {
-        Ok(self.handle.request(self.usable()?))
+        let record = self.usable()?;
+        let is_plain = self.kind == ExclusiveKind::Mutex && !record.is_foreign();
+        let request = self.handle.request(record);
+        Ok(LockRequest { hands_on: is_plain && request.renewed, ..request })
     }
 
     pub(super) async fn inspect(self) -> Result<LockView, Error> {

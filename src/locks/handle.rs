@@ -138,7 +138,8 @@ impl LockHandle {
         let LockParts { coordinator, holds, .. } = &*self.parts;
         let (coordinator, holds) = (Arc::clone(coordinator), Arc::clone(holds));
         let Self { renewed, hold_at_most, owner, .. } = *self;
-        LockRequest { coordinator, holds, record, renewed, hold_at_most, owner }
+        let hands_on = false;
+        LockRequest { coordinator, holds, record, renewed, hands_on, hold_at_most, owner }
     }
 
     pub(super) fn show<'a, 'b>(

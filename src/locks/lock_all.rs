@@ -54,10 +54,12 @@ impl RwLock {
 
 impl Lockable {
     fn request(&self) -> Result<LockRequest, Error> {
-        match &self.0 {
+        let request = match &self.0 {
             LockSort::Exclusive(mutex) => mutex.request(),
             LockSort::Rw(lock, access) => lock.request(*access),
-        }
+        }?;
+        // What is given back because another lock could not be had goes to whoever is next.
+        Ok(LockRequest { hands_on: false, ..request })
     }
 
     /// Which lock it is, in an order that is the same for all callers: by the name first. Of ours a

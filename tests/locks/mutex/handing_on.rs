@@ -14,7 +14,7 @@ use futures::poll;
 use metrics_util::debugging::DebugValue;
 use quorate::{
     Mutex, MutexGuard, Quorate, Token,
-    embedded::{self, Machine},
+    embedded::{self, EmbeddedVoter, Machine},
 };
 use tokio::{
     task::JoinSet,
@@ -281,9 +281,23 @@ async fn what_is_kept_after_the_work_keeps_no_task_from_asking() {
     let client = on.client().await;
     wanted!(client => guard, next);
     guard.keep_for(ms(900)).await.expect("all voters answer");
+    // It has asked once by then, and not after the tenure.
     assert!(poll!(&mut next).is_pending());
-    on.until_queued().await;
+    sleep(ms(1)).await;
+    assert_eq!(on.runs("mutex/acquire"), Some(vec![2; 3]));
     drop(next);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_wants_it_any_more_the_voters_confirm_the_release() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let client = on.client().await;
+    wanted!(client => guard, next);
+    drop(next);
+    voters.iter().for_each(EmbeddedVoter::kill);
+    let released = guard.release().await;
+    assert!(released.as_ref().is_err_and(quorate::Error::is_unconfirmed), "{released:?}");
 }
 
 // A section takes 20 ms, and 950 of 988 ms are to be left: so the third cannot have what the two
@@ -327,6 +341,21 @@ async fn whoever_comes_to_its_limit_leaves_the_hold_to_those_behind() {
     drop(first);
     assert_eq!(*behind.await.expect("no panic").expect("all voters answer").hold(), hold);
     assert_eq!(on.runs("mutex/acquire"), Some(vec![1; 3]));
+}
+
+// It gives back what it has when it cannot have all: other clients may have asked before its tasks.
+#[tokio::test(start_paused = true)]
+async fn what_is_held_with_others_is_not_handed_on() {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.client().await;
+    let quorum: &Quorate = &client;
+    let all = quorum.lock_all([a(quorum), quorum.mutex("b")]);
+    let (all, next) = (tokio::spawn(all.lock()), tokio::spawn(a(quorum).lock()));
+    let all = all.await.expect("no panic").expect("all voters answer");
+    let hold = all.holds().next().expect("it has two").1.clone();
+    drop(all);
+    let next = next.await.expect("no panic").expect("all voters answer");
+    assert_ne!(*next.hold(), hold);
 }
 
 #[tokio::test(start_paused = true)]
