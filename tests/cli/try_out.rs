@@ -108,7 +108,7 @@ fn a_command_under_a_lock_goes_on_when_a_server_is_killed_as_suggested() {
     let (code, errors) = tried.running.end();
     assert_eq!(code, 0);
     assert!(errors.starts_with(&format!("quorate: 127.0.0.1:{port} ")), "{errors}");
-    assert!(errors.ends_with("has ended; 2 of 3 are left, a majority\n"), "{errors}");
+    assert!(errors.ends_with("has ended; 2 of 3 left, a majority\n"), "{errors}");
 }
 
 #[test]

@@ -226,7 +226,7 @@ export QUORATE_VOTERS='{voters}'
         for Server { port, process } in ended {
             let id = process.id();
             console.warn(format_args!(
-                "127.0.0.1:{port} ({id}) has ended; {left} of {COUNT} are left, {means}"
+                "127.0.0.1:{port} ({id}) has ended; {left} of {COUNT} left, {means}"
             ));
         }
     }
