@@ -178,15 +178,13 @@ pub(crate) const ALL: &[Mutant] = &[
         "if false and latest and floor - ",
     ),
     // A voter counts one further for each hold, though a hold has several numbers.
-    Mutant::new("blocks_overlap", &[TokensGrow]).in_script(
+    Mutant::new("blocks_overlap", &[TokensGrow, FewestTrips]).in_script(
         "mutex/acquire",
         "return store(fence, latest + BLOCK, keep_ms)",
         "return store(fence, latest + 1, keep_ms)",
     ),
     // Whoever gets a hold from another task has the same token.
     Mutant::new("handed_on_with_its_token", &[TokensGrow]),
-    // A client hands a hold on for as long as it lasts.
-    Mutant::new("handed_on_for_ever", &[FairOrder, AnswersInTime]),
     // Waiting
 
     // A release calls nobody in the queue.
