@@ -183,6 +183,8 @@ pub(crate) const ALL: &[Mutant] = &[
         "return store(fence, latest + BLOCK, keep_ms)",
         "return store(fence, latest + 1, keep_ms)",
     ),
+    // A client hands a hold on for as long as it lasts.
+    Mutant::new("handed_on_for_ever", &[FairOrder, TokensGrow]),
     // Whoever gets a hold from another task has the same token.
     Mutant::new("handed_on_with_its_token", &[TokensGrow]),
     // Waiting
