@@ -65,8 +65,8 @@ impl Won {
         Self { claim, started, rules, token, attempts: 0, votes, late, slots, elsewhere, tenure }
     }
 
-    /// The token of whoever gets the hold now. `token` is what the voters store, which is the last
-    /// number of the hold's block.
+    /// The token for the guard that is made of this. `token` is the number that the voters store:
+    /// the last of the hold's block.
     pub(crate) fn own_token(&self) -> Option<Token> {
         self.token.map(|last| self.tenure.map_or(last, |tenure| tenure.token(last)))
     }

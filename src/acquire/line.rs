@@ -56,7 +56,7 @@ pub(super) struct Line {
 /// What the first in line knows of the hold that a task of its line has.
 #[derive(Debug, Default)]
 pub(super) enum LineHold {
-    /// No hold is handed on: whoever wants the lock asks the voters.
+    /// No hold is handed on. The first in line asks the voters.
     #[default]
     Closed,
     /// A task has it, and may hand it on until then.
