@@ -1,13 +1,9 @@
 //! Key and channel names. All keys of one lock lie in one hash slot.
 
-mod mutex;
-mod rw;
 mod word;
 
 use std::{borrow::Cow, sync::Arc};
 
-pub(crate) use mutex::{MutexKeys, MutexParts};
-pub(crate) use rw::RwKeys;
 pub(crate) use word::Word;
 
 use crate::proto::{Error, FoundLock, LockKind, LockName};
@@ -20,27 +16,6 @@ impl Default for Prefix {
     fn default() -> Self {
         Self("quorate".into())
     }
-}
-
-/// The names of one semaphore. It shares none with other locks of the same name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SemaphoreKeys {
-    /// Who has which slot.
-    pub(crate) slots: Arc<str>,
-    /// Until when each of them counts.
-    pub(crate) ends: Arc<str>,
-    /// Holds that were ended by force.
-    pub(crate) revoked: Arc<str>,
-    /// Who waits, by ticket.
-    pub(crate) queue: Arc<str>,
-    /// Who waited and was given permits, by ticket.
-    pub(crate) served: Arc<str>,
-    /// Until when the places of both count.
-    pub(crate) alive: Arc<str>,
-    /// The fewest permits that anybody has asked with of late.
-    pub(crate) permits: Arc<str>,
-    /// Where those who wait are called: this, and the client's id.
-    pub(crate) calls: Arc<str>,
 }
 
 impl Prefix {
@@ -98,27 +73,8 @@ impl Prefix {
     }
 
     /// What the keys of a lock begin with.
-    fn stem(&self, name: &LockName) -> String {
+    pub(crate) fn stem(&self, name: &LockName) -> String {
         format!("{}:{{{}}}", self.0, encoded(name.as_str()))
-    }
-
-    pub(crate) fn rw_lock(&self, name: &LockName) -> RwKeys {
-        RwKeys::of(format!("{}:rw", self.stem(name)))
-    }
-
-    pub(crate) fn semaphore(&self, name: &LockName) -> SemaphoreKeys {
-        let stem = self.stem(name);
-        let key = |part| format!("{stem}:semaphore:{part}").into();
-        SemaphoreKeys {
-            slots: key("slots"),
-            ends: key("ends"),
-            revoked: key("revoked"),
-            queue: key("queue"),
-            served: key("served"),
-            alive: key("alive"),
-            permits: key("permits"),
-            calls: self.calls().into(),
-        }
     }
 }
 

@@ -300,6 +300,7 @@ pub mod embedded;
 mod fence;
 mod hold;
 mod keys;
+mod kinds;
 mod locks;
 pub mod metric;
 mod mutant;
@@ -321,10 +322,11 @@ pub use client::{
 };
 pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
+pub use kinds::Preference;
 pub use locks::{
     Admin, AllGuard, Election, FairMutex, FoundLocks, Holder, Leadership, LockAll, LockState,
-    LockView, Lockable, Mutex, MutexGuard, Observed, Observer, PermitGuard, Preference, ReadGuard,
-    RwLock, Semaphore, VoterView, Waiting, WriteGuard,
+    LockView, Lockable, Mutex, MutexGuard, Observed, Observer, PermitGuard, ReadGuard, RwLock,
+    Semaphore, VoterView, Waiting, WriteGuard,
 };
 pub use proto::{
     Cause, ClockOffset, Error, ErrorKind, FoundLock, HoldId, HolderKind, Leader, LockKind, Owner,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::{
-    Ask, Coordinator, LockRecord,
+    Coordinator,
     claim::{Claim, Won},
 };
 use crate::{
+    kinds::{Ask, LockRecord},
     proto::{Attempt, Defeat, Grant, HoldId, Loss, Next, Rules, Verdict, Window},
     voter::Call,
 };
@@ -15,7 +16,7 @@ impl Coordinator {
     /// Asks all voters once. Where it is lost, it is what each of them said.
     pub(crate) async fn ask_once(
         self: &Arc<Self>,
-        record: &Arc<dyn LockRecord>,
+        record: &LockRecord,
         rules: Rules,
     ) -> Result<Won, Vec<Verdict>> {
         let window = Window::start(None, false, self.clock.now());
@@ -27,13 +28,13 @@ impl Coordinator {
     /// then.
     pub(super) async fn gather_votes(
         self: &Arc<Self>,
-        record: &Arc<dyn LockRecord>,
+        record: &LockRecord,
         rules: &Rules,
         window: Window,
     ) -> Result<Won, Defeat> {
         let rules = self.panel.adapt(*rules);
         let hold = record.hold(&self.ids);
-        let call = self.first_call(&**record, &hold, rules);
+        let call = self.first_call(record, &hold, rules);
         let started = self.clock.now();
         let mut attempt =
             Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(window);
@@ -64,20 +65,20 @@ impl Coordinator {
         let votes = attempt.into_votes();
         match settled {
             Ok(granted) => {
-                self.count_attempt(&**record, "won");
+                self.count_attempt(record, "won");
                 Ok(Won::new(claim, started, rules, granted, votes, replies))
             }
             Err((loss, stored)) => {
                 if lost.is_some() {
                     claim.narrow(votes.may_have_granted());
                 }
-                self.count_attempt(&**record, outcome_of(loss));
+                self.count_attempt(record, outcome_of(loss));
                 Err(Defeat { loss, votes: stored.unwrap_or(votes), started })
             }
         }
     }
 
-    fn first_call(&self, record: &dyn LockRecord, hold: &HoldId, rules: Rules) -> Call {
+    fn first_call(&self, record: &LockRecord, hold: &HoldId, rules: Rules) -> Call {
         let (lease, token) = (rules.terms.lease, self.floor(record));
         record.acquire(&Ask { token, ..Ask::new(hold, lease) })
     }

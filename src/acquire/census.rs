@@ -7,25 +7,16 @@ use futures::{
     future::{BoxFuture, OptionFuture},
 };
 
-use super::{Coordinator, LockRecord, Panel};
+use super::{Coordinator, Panel};
 use crate::{
     acquire::wakeup::{self, Hearing, Listening},
     clock::Moment,
+    kinds::LockRecord,
     proto::{Cause, Census, Error, Incumbent, Leader, LeaderWatch, Sight, WatchNext, WhoLeads},
     scripts::Answer,
     series::ObserverSeries,
-    voter::{Call, Outcome},
+    voter::Outcome,
 };
-
-/// What an observer of an election asks and listens to.
-#[derive(Clone, Debug)]
-pub(crate) struct ElectionAsked {
-    pub(crate) record: Arc<dyn LockRecord>,
-    /// The question who leads.
-    pub(crate) look: Call,
-    /// The channel on which voters publish changes.
-    pub(crate) news: Arc<str>,
-}
 
 /// How long a leader has at least to store its token, before the voters are asked again.
 const LACKING: Duration = Duration::from_millis(5);
@@ -35,24 +26,25 @@ pub(crate) type LedBy = Result<Option<Leader>, Error>;
 
 impl Coordinator {
     /// Asks all voters once who leads.
-    pub(crate) async fn ask_who_leads(&self, asked: &ElectionAsked) -> LedBy {
+    pub(crate) async fn ask_who_leads(&self, election: &LockRecord) -> LedBy {
         let counted = async {
             let began = self.clock.now();
-            let (finding, census) = self.count(asked).await;
-            self.led_by(asked, finding, &census, began)
+            let (finding, census) = self.count(election).await;
+            self.led_by(election, finding, &census, began)
         };
         self.gate.within(counted).await
     }
 
     /// Listens to the voters until a majority decides, or their time is over. Asks them again while
     /// they name a leader that has not stored its token there.
-    async fn count(&self, asked: &ElectionAsked) -> (WhoLeads, Census) {
+    async fn count(&self, election: &LockRecord) -> (WhoLeads, Census) {
         let Self { clock, panel, .. } = self;
-        let rules = panel.adapt(asked.record.rules());
+        let rules = panel.adapt(election.rules());
         let due = clock.now() + rules.voter_deadline;
+        let look = election.look_for_leader().expect("it is an election");
         loop {
             let (mut census, started) = (Census::new(panel.quorum), clock.now());
-            let mut replies = panel.ask_all(&asked.look);
+            let mut replies = panel.ask_all(&look);
             // The others have as long as the majority took.
             let mut again = None;
             loop {
@@ -80,7 +72,7 @@ impl Coordinator {
     /// `began`: when the voters were asked.
     fn led_by(
         &self,
-        asked: &ElectionAsked,
+        election: &LockRecord,
         finding: WhoLeads,
         census: &Census,
         began: Moment,
@@ -88,7 +80,7 @@ impl Coordinator {
         match finding {
             WhoLeads::Led { leader, .. } => Ok(Some(leader)),
             WhoLeads::Vacant => Ok(None),
-            WhoLeads::Unclear => Err(self.undecided(&*asked.record, census.verdicts(), began)),
+            WhoLeads::Unclear => Err(self.undecided(election, census.verdicts(), began)),
         }
     }
 }
@@ -105,7 +97,7 @@ impl Panel {
 /// Watches an election until it is dropped.
 pub(crate) struct ElectionWatch {
     coordinator: Arc<Coordinator>,
-    asked: ElectionAsked,
+    election: LockRecord,
     watch: LeaderWatch,
     hearing: Hearing,
     _listening: Listening,
@@ -116,15 +108,16 @@ pub(crate) struct ElectionWatch {
 
 impl ElectionWatch {
     /// Listens to the voters from now on.
-    pub(crate) fn start(coordinator: &Arc<Coordinator>, asked: ElectionAsked) -> Self {
+    pub(crate) fn start(coordinator: &Arc<Coordinator>, election: LockRecord) -> Self {
         let Coordinator { wakeups, panel, clock, settings, .. } = &**coordinator;
         let hearing = Hearing::new(panel.quorum.voters());
-        let (listening, replies) = Listening::start(wakeups, &panel.voters, &asked.news, &hearing);
+        let news = election.channel().expect("an election has one");
+        let (listening, replies) = Listening::start(wakeups, &panel.voters, &news, &hearing);
         let heard = wakeup::majority(replies, panel.quorum);
-        let series = ObserverSeries::begin(&settings.named, asked.record.info().name.as_str());
+        let series = ObserverSeries::begin(&settings.named, election.info().name.as_str());
         Self {
             coordinator: Arc::clone(coordinator),
-            asked,
+            election,
             watch: LeaderWatch::start(panel.quorum, settings.poll_interval, clock.now()),
             hearing,
             _listening: listening,
@@ -160,9 +153,9 @@ impl ElectionWatch {
                 WatchNext::Ask => {
                     self.hearing.forget();
                     self.watch.ask(now);
-                    let (finding, census) = coordinator.count(&self.asked).await;
+                    let (finding, census) = coordinator.count(&self.election).await;
                     if let Some(finding) = self.watch.tell(finding) {
-                        return coordinator.led_by(&self.asked, finding, &census, now);
+                        return coordinator.led_by(&self.election, finding, &census, now);
                     }
                 }
                 WatchNext::Wait(until) => self.wait(coordinator, until).await,
@@ -186,6 +179,6 @@ impl ElectionWatch {
 
 impl fmt::Debug for ElectionWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ElectionWatch").field("asked", &self.asked).finish_non_exhaustive()
+        f.debug_struct("ElectionWatch").field("election", &self.election).finish_non_exhaustive()
     }
 }

@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Ask, Coordinator, LockRecord};
+use super::Coordinator;
 use crate::{
     clock::Moment,
+    kinds::{Ask, LockRecord},
     proto::{Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Tenure, Token, Votes},
     voter::{Call, Replies},
 };
@@ -115,7 +116,7 @@ impl Won {
 #[derive(Debug)]
 pub(crate) struct Claim {
     coordinator: Arc<Coordinator>,
-    record: Arc<dyn LockRecord>,
+    record: LockRecord,
     hold: HoldId,
     lease: Duration,
     /// For how long its client had stood still before it asked.
@@ -129,13 +130,13 @@ pub(crate) struct Claim {
 impl Claim {
     pub(super) fn of_all(
         coordinator: &Arc<Coordinator>,
-        record: &Arc<dyn LockRecord>,
+        record: &LockRecord,
         hold: HoldId,
         rules: Rules,
     ) -> Self {
         Self {
             coordinator: Arc::clone(coordinator),
-            record: Arc::clone(record),
+            record: record.clone(),
             hold,
             lease: rules.terms.lease,
             stood_still: coordinator.panel.standings.stood_still(),
@@ -149,14 +150,14 @@ impl Claim {
     /// The votes of a hold that its owner hands on.
     pub(crate) fn of_held(
         coordinator: &Arc<Coordinator>,
-        record: &Arc<dyn LockRecord>,
+        record: &LockRecord,
         hold: &HoldId,
         lease: Duration,
         stood_still: Duration,
     ) -> Self {
         Self {
             coordinator: Arc::clone(coordinator),
-            record: Arc::clone(record),
+            record: record.clone(),
             hold: hold.clone(),
             lease,
             stood_still,
@@ -166,13 +167,13 @@ impl Claim {
     }
 
     /// Hands the votes over. From here on the caller has to release them.
-    pub(crate) fn take_over(mut self) -> (HoldId, Arc<dyn LockRecord>) {
+    pub(crate) fn take_over(mut self) -> (HoldId, LockRecord) {
         self.owed.clear();
-        (self.hold.clone(), Arc::clone(&self.record))
+        (self.hold.clone(), self.record.clone())
     }
 
-    pub(super) fn record(&self) -> &dyn LockRecord {
-        &*self.record
+    pub(super) fn record(&self) -> &LockRecord {
+        &self.record
     }
 
     pub(super) fn hold(&self) -> &HoldId {
@@ -209,7 +210,7 @@ impl Claim {
         let owed = std::mem::take(&mut self.owed);
         if self.was_won && !owed.is_empty() {
             let until = self.coordinator.clock.now() + self.lease;
-            drop(self.coordinator.give_back(&*self.record, &self.hold, until));
+            drop(self.coordinator.give_back(&self.record, &self.hold, until));
             return;
         }
         self.tell(owed, |record, hold| record.undo(hold));
@@ -221,12 +222,12 @@ impl Claim {
         self.tell(voters, |record, hold| record.release(hold, 0));
     }
 
-    fn tell(&self, voters: Vec<usize>, call: impl FnOnce(&dyn LockRecord, &HoldId) -> Call) {
+    fn tell(&self, voters: Vec<usize>, call: impl FnOnce(&LockRecord, &HoldId) -> Call) {
         if voters.is_empty() {
             return;
         }
         let Coordinator { clock, panel, .. } = &*self.coordinator;
-        let call = call(&*self.record, &self.hold);
+        let call = call(&self.record, &self.hold);
         let until = clock.now() + self.lease;
         for voter in voters {
             if crate::mutant!("undoes_once") {

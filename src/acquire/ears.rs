@@ -8,9 +8,10 @@ use futures::{
 };
 use tokio::join;
 
-use super::{Coordinator, LockRecord};
+use super::Coordinator;
 use crate::{
     acquire::wakeup::{self, Callee, Heard, Listening},
+    kinds::LockRecord,
     proto::{Error, Votes},
 };
 
@@ -39,21 +40,21 @@ impl Ears {
     pub(super) fn listen(
         &mut self,
         coordinator: &Arc<Coordinator>,
-        record: &Arc<dyn LockRecord>,
+        record: &LockRecord,
         refused: &Votes,
     ) {
         self.callee.follow(refused.obstacle());
-        if self.channel.is_some() || !record.is_foreign() {
+        if self.channel.is_some() || !record.kind().is_foreign {
             return;
         }
         let Some(channel) = &record.channel() else { return };
         let Coordinator { wakeups, panel, .. } = &**coordinator;
         let (listening, replies) =
             Listening::start(wakeups, &panel.voters, channel, &self.callee.hearing);
-        let (coordinator, record) = (Arc::clone(coordinator), Arc::clone(record));
+        let (coordinator, record) = (Arc::clone(coordinator), record.clone());
         let subscribing = async move {
             let heard = wakeup::majority(replies, coordinator.panel.quorum);
-            let check = coordinator.check_foreign_queue(&*record);
+            let check = coordinator.check_foreign_queue(&record);
             join!(heard, check).1
         };
         self.channel =

@@ -5,7 +5,7 @@
 //! 1. `hold::enter` stands in the client's line (`line`). With the turn it takes over a hold that a
 //!    task before it hands on (`succession`), or goes on:
 //! 2. `queue`: a `Waiter` bids. A voter that is free grants without entering anybody in its queue.
-//!    What is asked is made by the kind (`LockRecord`), and left to each voter's task (`panel`).
+//!    What is asked is made by `kinds`, and left to each voter's task (`panel`).
 //! 3. `voter::task` sends what has gathered as one call, and says which answers count
 //!    (`voter::standings`).
 //! 4. `proto::Bid` decides on the answers; `settle` has the token stored. A `Won` is a majority's
@@ -25,7 +25,6 @@ mod line;
 mod panel;
 mod question;
 mod queue;
-mod record;
 mod release;
 mod roster;
 mod settle;
@@ -41,16 +40,16 @@ use std::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::runtime::Handle;
 
-pub(crate) use census::{ElectionAsked, ElectionWatch};
+pub(crate) use census::ElectionWatch;
 pub(crate) use claim::{Claim, Won};
 pub(crate) use line::Turn;
 pub(crate) use panel::Panel;
-pub(crate) use record::{Ask, ForeignQueue, LockInfo, LockRecord};
 pub(crate) use succession::{Inherited, Succession};
 pub(crate) use wakeup::{VoterEar, Wakeups};
 
 use crate::{
     clock::{Clock, Moment},
+    kinds::LockRecord,
     proto::{ClientId, ClientName, Floors, HoldIds, Wake},
     series::{AllLockSeries, LockSeries},
     settings::Settings,
@@ -177,17 +176,17 @@ impl Coordinator {
     }
 
     /// What is written of a lock.
-    pub(crate) fn series(&self, record: &dyn LockRecord) -> &LockSeries {
-        self.series.of(record.info().kind, record.info().name.as_str())
+    pub(crate) fn series(&self, record: &LockRecord) -> &LockSeries {
+        self.series.of(record.kind().name, record.info().name.as_str())
     }
 
     /// An attempt to gather a majority has ended.
-    fn count_attempt(&self, record: &dyn LockRecord, outcome: &'static str) {
+    fn count_attempt(&self, record: &LockRecord, outcome: &'static str) {
         self.series(record).attempts.of(outcome).count(1);
     }
 
     /// A waiter is about to ask again.
-    fn count_wakeup(&self, record: &dyn LockRecord, wake: Wake) {
+    fn count_wakeup(&self, record: &LockRecord, wake: Wake) {
         let cause = match wake {
             Wake::Called => "called",
             Wake::Missed => "missed",
@@ -197,10 +196,9 @@ impl Coordinator {
     }
 
     /// Since when a task of this client waits for the lock, which one at a time has.
-    pub(crate) fn waits_since(&self, record: &dyn LockRecord) -> Option<Moment> {
-        let LockInfo { key, is_shared, .. } = record.info();
-        let lines = [&self.lines, &self.queues].map(|lines| lines.since(key));
-        lines.into_iter().flatten().min().filter(|_| !is_shared)
+    pub(crate) fn waits_since(&self, record: &LockRecord) -> Option<Moment> {
+        let lines = [&self.lines, &self.queues].map(|lines| lines.since(&record.info().key));
+        lines.into_iter().flatten().min().filter(|_| !record.kind().is_shared)
     }
 
     fn floors(&self) -> MutexGuard<'_, Floors> {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Coordinator, LockRecord};
+use super::Coordinator;
 use crate::{
     clock::Moment,
+    kinds::LockRecord,
     proto::{Cause, Error, Kind, Rules, Verdict},
     scripts::Answer,
     voter::{Call, Outcome},
@@ -19,7 +20,7 @@ impl Coordinator {
     /// it usually is.
     pub(crate) async fn ask_until(
         &self,
-        record: &dyn LockRecord,
+        record: &LockRecord,
         call: &Call,
         rules: Rules,
         are_enough: impl Fn(&[Outcome<Answer>]) -> bool,
@@ -70,7 +71,7 @@ impl Coordinator {
     /// The error where too few voters have said what they were asked at that moment.
     pub(crate) fn unanswered(
         &self,
-        record: &dyn LockRecord,
+        record: &LockRecord,
         answers: &[Outcome<Answer>],
         asked: Moment,
     ) -> Error {
@@ -84,7 +85,7 @@ impl Coordinator {
     /// The same by what it comes to, voter by voter.
     pub(super) fn undecided(
         &self,
-        record: &dyn LockRecord,
+        record: &LockRecord,
         verdicts: Vec<Verdict>,
         asked: Moment,
     ) -> Error {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::OptionFuture;
 
 use super::{
-    Ask, Coordinator, LockRecord,
+    Coordinator,
     admission::Admitted,
     attempt::outcome_of,
     claim::{Claim, Won},
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     clock::Moment,
+    kinds::{Ask, LockRecord},
     proto::{
         Bid, BidNext, Defeat, Denial, Error, Grant, HoldId, Limit, Loss, Refusal, Rules, Ticket,
         Until, Vote, Wait, WaitNext, Wake,
@@ -33,7 +34,7 @@ const YIELD: Duration = Duration::from_millis(5);
 pub(crate) struct Waiter<'a> {
     coordinator: Arc<Coordinator>,
     /// The lock, as it is asked for from this place.
-    record: Arc<dyn LockRecord>,
+    record: LockRecord,
     place: HoldId,
     /// How long after a bid the next one must follow, so that voters keep the place.
     refresh: Duration,
@@ -80,7 +81,7 @@ impl Coordinator {
     /// the waiter asks without a place.
     pub(crate) fn place<'a>(
         self: &Arc<Self>,
-        record: &Arc<dyn LockRecord>,
+        record: &LockRecord,
         limit: Limit,
         turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
@@ -95,14 +96,15 @@ impl Coordinator {
     /// A new place, behind all others.
     fn enter_queue<'a>(
         self: &Arc<Self>,
-        record: &Arc<dyn LockRecord>,
+        record: &LockRecord,
         wait: Wait,
         refresh: Duration,
         turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
         let info = record.info();
         // A voter removes a place without an order if its client has gone.
-        let place = if info.is_fair { info.fresh(&self.ids) } else { self.ids.fresh_unordered() };
+        let place =
+            if info.kind.is_fair { info.fresh(&self.ids) } else { self.ids.fresh_unordered() };
         Waiter {
             coordinator: Arc::clone(self),
             record: record.at_place(&place),
@@ -111,7 +113,7 @@ impl Coordinator {
             refresh,
             wait,
             // Where there is no queue there is none to be fixed.
-            ticket: info.waiting.is_none().then_some(Ticket(0)),
+            ticket: info.waiting().is_none().then_some(Ticket(0)),
             history: BidHistory::default(),
             claim: None,
             turn,
@@ -121,7 +123,7 @@ impl Coordinator {
 
 impl Coordinator {
     /// Asks all voters for a hold from a place with this ticket.
-    fn bid(&self, record: &dyn LockRecord, hold: &HoldId, ticket: Option<Ticket>) -> Replies {
+    fn bid(&self, record: &LockRecord, hold: &HoldId, ticket: Option<Ticket>) -> Replies {
         let (token, lease) = (self.floor(record), record.rules().terms.lease);
         let ticket = ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
         let ask = Ask { ticket, token, ..Ask::new(hold, lease) };
@@ -142,16 +144,19 @@ impl Waiter<'_> {
             match self.wait.next(clock.now()) {
                 WaitNext::Ask(wake) => {
                     if let Some(wake) = wake {
-                        coordinator.count_wakeup(&*self.record, wake);
+                        coordinator.count_wakeup(&self.record, wake);
                     }
-                    if self.record.is_foreign() && self.wait.attempts() > 0 && self.turn.yields() {
+                    if self.record.kind().is_foreign
+                        && self.wait.attempts() > 0
+                        && self.turn.yields()
+                    {
                         clock.sleep(YIELD).await;
                     }
                     let end = match (self.bid(admitted.take()).await, self.wait.denial()) {
                         (Ok(end), _) => end,
                         (Err(error), _) if error.is_invalid() => return Err(error),
                         (Err(_), Some(denial)) => {
-                            let (record, denial) = (&*self.record, denial.clone());
+                            let (record, denial) = (&self.record, denial.clone());
                             return coordinator.report_denial(record, denial);
                         }
                         (Err(overloaded), None) => return Err(overloaded),
@@ -175,7 +180,7 @@ impl Waiter<'_> {
                 }
                 WaitNext::Sleep(until) => clock.sleep_until(until).await,
                 WaitNext::GiveUp(denial) => {
-                    let record = &*self.record;
+                    let record = &self.record;
                     return coordinator.report_denial(record, *denial);
                 }
             }
@@ -193,7 +198,7 @@ impl Waiter<'_> {
         let settled = coordinator.settle(claim, &mut grant, &mut replies, *ticket, heard).await;
         match settled {
             Ok(granted) => {
-                coordinator.count_attempt(&*self.record, "won");
+                coordinator.count_attempt(&self.record, "won");
                 let claim = self.claim.take().expect("it is there");
                 let mut won = Won::new(claim, started, rules, granted, bid.into_votes(), replies);
                 won.attempts = self.wait.attempts();
@@ -201,7 +206,7 @@ impl Waiter<'_> {
             }
             Err((loss, stored)) => {
                 claim.give_back_all();
-                coordinator.count_attempt(&*self.record, outcome_of(loss));
+                coordinator.count_attempt(&self.record, outcome_of(loss));
                 *ticket = bid.ticket();
                 let votes = stored.unwrap_or_else(|| bid.into_votes());
                 BidEnd::Lost(Defeat { loss, votes, started })
@@ -224,7 +229,7 @@ impl Waiter<'_> {
     /// Each attempt has an id of its own, so that a late undo takes nothing from the next.
     fn next_hold(&self) -> HoldId {
         let ids = &self.coordinator.ids;
-        match self.record.info().waiting {
+        match self.record.info().waiting() {
             Some(_) => ids.attempt(&self.place, self.wait.attempts()),
             None => self.record.hold(ids),
         }
@@ -247,7 +252,7 @@ impl Waiter<'_> {
         let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
         let circle = self.record.info().circle(claim.hold());
         let mut grant = Grant::new(panel.quorum, circle, rules, started, limit);
-        let mut replies = Some(coordinator.bid(&*self.record, claim.hold(), self.ticket));
+        let mut replies = Some(coordinator.bid(&self.record, claim.hold(), self.ticket));
         let wake = loop {
             let now = clock.now();
             let (wait, mut called) = (&mut self.wait, false);
@@ -329,7 +334,7 @@ impl Waiter<'_> {
 
     fn end_bid(&mut self, bid: Bid, wake: Option<Wake>) -> BidEnd {
         if let Some(wake) = wake {
-            self.coordinator.count_wakeup(&*self.record, wake);
+            self.coordinator.count_wakeup(&self.record, wake);
         }
         self.ticket = bid.ticket();
         let (loss, started) = (bid.loss(), bid.started());
@@ -337,7 +342,7 @@ impl Waiter<'_> {
             self.history = BidHistory { answered: Some(started), in_vain: false };
         }
         let outcome = outcome_of(loss.unwrap_or(Loss::NoQuorum));
-        self.coordinator.count_attempt(&*self.record, outcome);
+        self.coordinator.count_attempt(&self.record, outcome);
         let defeat = |loss| Defeat { loss, votes: bid.into_votes(), started };
         loss.map_or(BidEnd::CutShort, |loss| BidEnd::Lost(defeat(loss)))
     }

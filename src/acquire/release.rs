@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, pin::pin, time::Duration};
 
 use futures::future::OptionFuture;
 
-use super::{Coordinator, LockRecord};
+use super::Coordinator;
 use crate::{
     clock::Moment,
+    kinds::LockRecord,
     proto::{Cause, HoldId, Verdict, Votes},
     voter::{Call, Replies},
 };
@@ -17,12 +18,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 impl Coordinator {
     /// Gives back what this hold has, on all voters. Those of its own tasks who are next ask the
     /// voters at once: their requests leave behind those of the release.
-    pub(crate) fn give_back(
-        &self,
-        record: &dyn LockRecord,
-        hold: &HoldId,
-        until: Moment,
-    ) -> Replies {
+    pub(crate) fn give_back(&self, record: &LockRecord, hold: &HoldId, until: Moment) -> Replies {
         let mut release = record.release(hold, 0);
         // Nobody but the releaser waits for the answer, and a late one is better than none.
         release.deadline = release.longest;
@@ -34,11 +30,10 @@ impl Coordinator {
         replies
     }
 
-    fn pass_on(&self, record: &dyn LockRecord, hold: &HoldId) {
-        let info = record.info();
+    fn pass_on(&self, record: &LockRecord, hold: &HoldId) {
         // Programs of another library are in no queue of ours: beside a client that always asks
         // first they would never get the lock.
-        if info.is_shared || record.is_foreign() {
+        if record.kind().is_shared || record.kind().is_foreign {
             return;
         }
         self.wakeups.pass_on(hold.place_or_self());

@@ -6,8 +6,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Ask, Coordinator, LockRecord, Panel, claim::Claim};
+use super::{Coordinator, Panel, claim::Claim};
 use crate::{
+    kinds::{Ask, LockRecord},
     proto::{Grant, GrantNext, Granted, Loss, Ticket, Token, Vote, Votes},
     scripts::Answer,
     voter::{Outcome, Replies},
@@ -22,9 +23,9 @@ pub(super) struct FewerTold(Mutex<BTreeSet<Arc<str>>>);
 
 impl Coordinator {
     /// The least that the next token of a lock may be; `None` where it gives none.
-    pub(super) fn floor(&self, record: &dyn LockRecord) -> Option<Token> {
+    pub(super) fn floor(&self, record: &LockRecord) -> Option<Token> {
         let wall_micros = || u64::try_from(self.clock.wall().as_micros()).unwrap_or(u64::MAX);
-        record.info().is_fenced.then(|| self.floors().floor(&record.info().key, wall_micros()))
+        record.kind().is_fenced.then(|| self.floors().floor(&record.info().key, wall_micros()))
     }
 
     /// Where a majority does not store the token yet, it is sent to all. Where voters gave other
@@ -81,7 +82,7 @@ impl Coordinator {
     }
 
     /// Says once of each semaphore that others use it with fewer permits: these count from now on.
-    fn warn_of_fewer(&self, record: &dyn LockRecord, fewer: u16) {
+    fn warn_of_fewer(&self, record: &LockRecord, fewer: u16) {
         let (key, lock) = (Arc::clone(&record.info().key), record.info().name.as_str());
         let mut told = self.fewer_told.0.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() >= MOST {

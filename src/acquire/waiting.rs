@@ -3,21 +3,25 @@
 use std::sync::Arc;
 
 use super::{
-    Coordinator, LockInfo, LockRecord, Won,
+    Coordinator, Won,
     admission::overloaded,
     line::{LinePlace, Turn},
 };
-use crate::proto::{
-    Denial, Error, HoldId, HolderKind, Kind, Limit, Outage, Refusal, Rules, Taker, Votes, Window,
+use crate::{
+    kinds::LockRecord,
+    proto::{
+        Denial, Error, HoldId, HolderKind, Kind, Limit, Outage, Refusal, Rules, Taker, Votes,
+        Window,
+    },
 };
 
 impl Coordinator {
     /// Joins the line for a lock. A caller that shares the lock has a line of its own, unless it
     /// waits in the order of asking. `waits`: whether it may wait.
-    pub(crate) fn stand_in_line(&self, record: &dyn LockRecord, waits: bool) -> LinePlace {
-        let LockInfo { key, is_shared, is_fair, .. } = record.info();
-        let has_order = waits && *is_fair;
-        let own = (*is_shared && !has_order).then(|| self.ids.fresh().as_str().into());
+    pub(crate) fn stand_in_line(&self, record: &LockRecord, waits: bool) -> LinePlace {
+        let (kind, key) = (record.kind(), &record.info().key);
+        let has_order = waits && kind.is_fair;
+        let own = (kind.is_shared && !has_order).then(|| self.ids.fresh().as_str().into());
         let (lines, which) =
             if has_order { (&self.queues, record.line()) } else { (&self.lines, "") };
         let key = own.as_ref().unwrap_or(key);
@@ -27,7 +31,7 @@ impl Coordinator {
     /// Asks the voters once, and passes the outcome on to the line.
     pub(crate) async fn ask_in_turn(
         self: &Arc<Self>,
-        record: &Arc<dyn LockRecord>,
+        record: &LockRecord,
         turn: &Turn<'_>,
     ) -> Result<Result<Box<Won>, Refusal>, Error> {
         turn.ask();
@@ -40,7 +44,7 @@ impl Coordinator {
             Err(defeat) => {
                 let denial = Denial::of(defeat, turn.known().1, self.clock.now());
                 turn.tell(denial.clone());
-                self.report_denial(&**record, denial)
+                self.report_denial(record, denial)
             }
         }
     }
@@ -51,7 +55,7 @@ impl Coordinator {
     pub(crate) fn come_first<'a>(
         &'a self,
         place: &'a LinePlace,
-        record: &'a dyn LockRecord,
+        record: &'a LockRecord,
         limit: Limit,
     ) -> impl Future<Output = Result<Result<Turn<'a>, Refusal>, Error>> {
         let patience = self.settings.quorum_timeout;
@@ -77,7 +81,7 @@ impl Coordinator {
     fn no_turn_in_time<T>(
         &self,
         place: &LinePlace,
-        record: &dyn LockRecord,
+        record: &LockRecord,
     ) -> Result<Result<T, Refusal>, Error> {
         let (came, now) = (place.came(), self.clock.now());
         if place.is_held_up() {
@@ -120,7 +124,7 @@ impl Coordinator {
     /// The result for a caller that gave up: who has the lock, or an error if no majority answered.
     pub(crate) fn report_denial<T>(
         &self,
-        record: &dyn LockRecord,
+        record: &LockRecord,
         denial: Denial,
     ) -> Result<Result<T, Refusal>, Error> {
         match denial {
@@ -130,10 +134,10 @@ impl Coordinator {
     }
 
     /// The error for a caller that wants to know who has the lock.
-    pub(crate) fn busy(&self, record: &dyn LockRecord, refusal: Refusal) -> Error {
+    pub(crate) fn busy(&self, record: &LockRecord, refusal: Refusal) -> Error {
         let Refusal { by, waits, ends, verdicts } = refusal;
         let lease_left = ends.map(|ends| ends.since(self.clock.now()));
-        let kind = |hold: &HoldId| match record.kind_of(hold) {
+        let kind = |hold: &HoldId| match (record.kind().holder)(hold) {
             _ if waits => HolderKind::Waiting,
             kind => kind,
         };
@@ -142,7 +146,7 @@ impl Coordinator {
         Error::new(kind, self.panel.report(verdicts.to_vec()))
     }
 
-    fn no_quorum(&self, record: &dyn LockRecord, outage: Outage) -> Error {
+    fn no_quorum(&self, record: &LockRecord, outage: Outage) -> Error {
         let kind = Kind::NoQuorum {
             lock: record.info().name.as_str().into(),
             needed: self.panel.quorum.needed(),

@@ -7,7 +7,8 @@ use super::{
     mirror::{Mirrored, mirror},
 };
 use crate::{
-    locks::{self, FoundLocks, LockView, Lockable, Preference, after_work},
+    kinds::Preference,
+    locks::{self, FoundLocks, LockView, Lockable, after_work},
     proto::{Error, HoldId, Leader, LockKind, Owner, Token},
 };
 

@@ -12,7 +12,8 @@ use crate::voter::Tls;
 use crate::{
     clock::Clock,
     keys::Prefix,
-    locks::{Forms, LockParts},
+    kinds::Forms,
+    locks::LockParts,
     metric::NamedLocks,
     proto::{Drift, Error, RestartGuard},
     settings::Settings,

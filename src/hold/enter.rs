@@ -7,8 +7,9 @@ use tracing::{Span, field::Empty};
 
 use super::{Entry, Holds, entry::REENTRY, held::Hold};
 use crate::{
-    acquire::{Coordinator, Inherited, LockRecord, Succession, Turn, Won},
+    acquire::{Coordinator, Inherited, Succession, Turn, Won},
     clock::{Clock, Moment},
+    kinds::LockRecord,
     proto::{Denial, Error, HoldLimit, Kind, Limit, Owner, Refusal},
     series::LockSeries,
 };
@@ -18,7 +19,7 @@ use crate::{
 pub(crate) struct LockRequest {
     pub(crate) coordinator: Arc<Coordinator>,
     pub(crate) holds: Arc<Holds>,
-    pub(crate) record: Arc<dyn LockRecord>,
+    pub(crate) record: LockRecord,
     /// Whether a watchdog renews the hold.
     pub(crate) renewed: bool,
     /// Whether the hold may go from task to task of this client.
@@ -38,7 +39,7 @@ impl LockRequest {
     pub(crate) async fn enter_or_busy(&self, limit: Limit) -> Result<Entry, Error> {
         match self.enter_unless_refused(limit).await? {
             Ok(entered) => Ok(entered),
-            Err(refusal) => Err(self.coordinator.busy(&*self.record, refusal)),
+            Err(refusal) => Err(self.coordinator.busy(&self.record, refusal)),
         }
     }
 
@@ -47,7 +48,7 @@ impl LockRequest {
         &self,
         limit: Limit,
     ) -> Result<Result<Entry, Refusal>, Error> {
-        let mut seen = AcquireSpan::start(&self.coordinator, &*self.record, limit);
+        let mut seen = AcquireSpan::start(&self.coordinator, &self.record, limit);
         // Boxed: callers put several of these futures into their own.
         let sought = Box::pin(self.seek(&seen));
         let entered = self.coordinator.gate().within(sought).await;
@@ -131,19 +132,19 @@ impl LockRequest {
         // Who shares the lock mostly finds no line before it, so it takes a place there only
         // when it may ask.
         let mut admitted = None;
-        if record.info().is_shared {
+        if record.kind().is_shared {
             let leave = coordinator.admit_first(&record.info().name, limit);
             admitted = Some(leave.await?);
         }
         // A place keeps the line alive, and with it what the line has learnt. So only a task
         // that asks for its turn takes one.
-        let place = coordinator.stand_in_line(&**record, waits);
+        let place = coordinator.stand_in_line(record, waits);
         let turn = if let Some(turn) = place.try_turn() {
             turn
         } else {
             // Others may ask meanwhile.
             admitted = None;
-            match coordinator.come_first(&place, &**record, limit).await? {
+            match coordinator.come_first(&place, record, limit).await? {
                 Ok(turn) => turn,
                 Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
             }
@@ -193,7 +194,7 @@ impl LockRequest {
 
     /// What voters said before, to a caller that asks them no more.
     fn denied(&self, denial: Denial) -> Result<SeekOutcome, Error> {
-        let known = self.coordinator.report_denial(&*self.record, denial)?;
+        let known = self.coordinator.report_denial(&self.record, denial)?;
         Ok(match known {
             Ok(won) => SeekOutcome::Won(won, None),
             Err(refusal) => SeekOutcome::Refused(refusal),
@@ -224,7 +225,8 @@ impl LockRequest {
         let info = self.record.info();
         let of = |key: Option<&Arc<str>>| key.map_or(Vec::new(), |key| self.holds.of(key, owner));
         let same = of(Some(&info.key)).into_iter().map(Own::Same);
-        let under = of(info.granted_under.as_ref()).into_iter().map(Own::Under);
+        let writes = info.other_side.as_ref().filter(|_| info.kind.is_shared);
+        let under = of(writes).into_iter().map(Own::Under);
         let mut own: Vec<Own> = under.chain(same).collect();
         let live = own.iter().rposition(Own::is_held);
         live.map(|live| own.swap_remove(live)).or_else(|| own.pop())
@@ -233,8 +235,9 @@ impl LockRequest {
     /// Waiting for what one holds oneself would never end.
     fn refuse_deadlock(&self, owner: Owner) -> Result<(), Error> {
         let info = self.record.info();
-        let Some(bar) = &info.barred_by else { return Ok(()) };
-        let bars = self.holds.of(bar, owner).into_iter().find(|hold| hold.is_held());
+        let reads = info.other_side.as_ref().filter(|_| !info.kind.is_shared);
+        let Some(reads) = reads else { return Ok(()) };
+        let bars = self.holds.of(reads, owner).into_iter().find(|hold| hold.is_held());
         bars.map_or(Ok(()), |hold| {
             let kind = Kind::Reads { lock: info.name.as_str().into(), hold: hold.id().clone() };
             Err(Error::new(kind, Vec::new()))
@@ -291,12 +294,12 @@ struct AcquireSpan<'a> {
 }
 
 impl<'a> AcquireSpan<'a> {
-    fn start(coordinator: &'a Coordinator, record: &dyn LockRecord, limit: Limit) -> Self {
+    fn start(coordinator: &'a Coordinator, record: &LockRecord, limit: Limit) -> Self {
         let (series, clock) = (coordinator.series(record), coordinator.clock());
         if limit.waits() {
             series.waiting.change(1.0);
         }
-        let (kind, lock) = (record.info().kind, record.info().name.as_str());
+        let (kind, lock) = (record.kind().name, record.info().name.as_str());
         let span = tracing::debug_span!(
             "acquire",
             kind,

@@ -236,7 +236,7 @@ impl Entry {
     }
 
     pub(crate) async fn release(mut self) -> Result<(), Error> {
-        let (kind, lock, hold) = (self.hold.record().info().kind, self.hold.name(), self.hold.id());
+        let (kind, lock, hold) = (self.hold.record().kind().name, self.hold.name(), self.hold.id());
         let span = tracing::debug_span!("release", kind, lock, %hold, outcome = Empty);
         let released = self.leave().await;
         span.record(

@@ -12,9 +12,10 @@ use rounds::RoundSent;
 
 use super::{Holds, agenda::AgendaPlace};
 use crate::{
-    acquire::{Claim, Coordinator, LockRecord, Succession, Won},
+    acquire::{Claim, Coordinator, Succession, Won},
     clock::Moment,
     hold::agenda::Listing,
+    kinds::LockRecord,
     proto::{
         Cause, Checkup, Duty, Error, HoldId, HoldLimit, Kind, Lease, Listed, Owner, RoundId,
         Rounded, Rules, Slots, Support, Tenure, Terms, Token, Verdict, Votes,
@@ -31,7 +32,7 @@ pub(super) use rounds::Exchange;
 pub(crate) struct Hold {
     id: HoldId,
     owner: Option<Owner>,
-    record: Arc<dyn LockRecord>,
+    record: LockRecord,
     token: Option<Token>,
     /// The last number of its block, which voters store.
     stored: Option<Token>,
@@ -126,7 +127,7 @@ impl Hold {
         for voter in votes.granting() {
             support.heard(voter, &Verdict::Granted, asked);
         }
-        coordinator.series(&*record).held.change(1.0);
+        coordinator.series(&record).held.change(1.0);
         let state = HoldState {
             lease: Lease::new(rules.terms, started, renewed, limit),
             stood_still,
@@ -180,8 +181,8 @@ impl Hold {
         self.record.info().name.as_str()
     }
 
-    pub(super) fn record(&self) -> &dyn LockRecord {
-        &*self.record
+    pub(super) fn record(&self) -> &LockRecord {
+        &self.record
     }
 
     pub(super) fn coordinator(&self) -> &Arc<Coordinator> {
@@ -337,7 +338,7 @@ impl Hold {
 
     /// What is written of it.
     pub(super) fn series(&self) -> &LockSeries {
-        self.coordinator.series(&*self.record)
+        self.coordinator.series(&self.record)
     }
 
     /// What the voters said in the last round that failed.
@@ -413,7 +414,7 @@ impl Hold {
     fn end(&self, state: &mut HoldState, end: End) -> Replies {
         self.forget(state, end);
         let until = self.coordinator.clock().now() + state.longest;
-        let replies = self.coordinator.give_back(&*self.record, &self.id, until);
+        let replies = self.coordinator.give_back(&self.record, &self.id, until);
         // Whoever is next in line asks behind the release.
         state.succession = None;
         replies

@@ -195,7 +195,7 @@ async fn renew(hold: &Arc<Hold>) {
     let over = hold.over();
     let seen = over.version();
     let Some((mut round, mut exchange)) = hold.renew() else { return };
-    let (kind, lock, id) = (hold.record().info().kind, hold.name(), hold.id());
+    let (kind, lock, id) = (hold.record().kind().name, hold.name(), hold.id());
     let span = tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty);
     let (deadline, votes_end) = (hold.deadline(), hold.votes_end());
     let validity = hold.terms().validity();

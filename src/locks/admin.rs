@@ -5,10 +5,14 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use futures::future::try_join_all;
 
 use super::{
-    Access, LockParts, handle::LockHandle, mutex_record::ExclusiveKind, record::Record,
-    request::LockAsked, semaphore, view::LockView,
+    LockParts,
+    handle::LockHandle,
+    look::{ask, ask_all, end, look},
+    semaphore,
+    view::LockView,
 };
 use crate::{
+    kinds::{ELECTION, FAIR_MUTEX, LockRecord, WRITE},
     proto::{Cause, Error, FoundLock, HoldId, Kind, LockKind, Slots, Verdict, VoterReport},
     scripts::Answer,
     voter::{KeySearch, KeysFound},
@@ -96,7 +100,7 @@ impl Admin {
         let lock = self.lock(kind, name);
         async move {
             let (handle, record) = lock?;
-            record.look(&handle).await
+            look(&handle, &record).await
         }
     }
 
@@ -193,12 +197,12 @@ impl Admin {
         let (lock, hold) = (self.lock(kind, name), hold.clone());
         async move {
             let (handle, record) = lock?;
-            let seen = LockView::new(handle.name(), kind, record.ask_all(&handle).await?);
+            let seen = LockView::new(handle.name(), kind, ask_all(&handle, &record).await?);
             let Some(held) = seen.all_holders().into_iter().find(|held| held.hold == hold) else {
                 let kind = Kind::NotHolding { lock: handle.name().into(), hold };
                 return Err(Error::new(kind, seen.report()));
             };
-            record.end(&handle, &held).await
+            end(&handle, &record, &held).await
         }
     }
 
@@ -242,28 +246,25 @@ impl Admin {
         let lock = self.lock(kind, name);
         async move {
             let (handle, record) = lock?;
-            let answers = record.ask(&handle, &record.lock.clear()).await?;
+            let answers = ask(&handle, &record, &record.clear()).await?;
             let cleared = answers.iter().any(|answer| answer.as_ref().is_ok_and(Answer::is_done));
             // By name: a hold that comes from now on is none that was to be ended.
-            let views = record.ask_all(&handle).await?;
+            let views = ask_all(&handle, &record).await?;
             let holders = LockView::new(handle.name(), kind, views).all_holders();
-            try_join_all(holders.iter().map(|held| record.end(&handle, held))).await?;
+            try_join_all(holders.iter().map(|held| end(&handle, &record, held))).await?;
             Ok(cleared || !holders.is_empty())
         }
     }
 
-    fn lock(&self, kind: LockKind, name: &str) -> Result<(LockHandle, Record), Error> {
+    fn lock(&self, kind: LockKind, name: &str) -> Result<(LockHandle, LockRecord), Error> {
         let handle = LockHandle::new(&self.parts, name);
-        let lock: Arc<dyn LockAsked> = match kind {
-            LockKind::Mutex => Arc::new(handle.mutex(ExclusiveKind::FairMutex)?),
-            LockKind::RwLock => handle.rw_lock(Access::Write, None)?,
-            LockKind::Semaphore | LockKind::Election if self.parts.dialect.is_some() => {
-                return Err(Error::invalid(format!("there is no {kind} of another library")));
-            }
-            LockKind::Semaphore => semaphore::record(&handle, Slots::MOST.into(), 1)?,
-            LockKind::Election => Arc::new(handle.mutex(ExclusiveKind::Election)?),
-        };
-        Ok((handle, Record { kind, lock }))
+        let record = match kind {
+            LockKind::Mutex => handle.record(&FAIR_MUTEX, None),
+            LockKind::RwLock => handle.record(&WRITE, None),
+            LockKind::Election => handle.record(&ELECTION, None),
+            LockKind::Semaphore => semaphore::record(&handle, Slots::MOST.into(), 1),
+        }?;
+        Ok((handle, record))
     }
 }
 

@@ -13,13 +13,11 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use super::{
-    LockParts, LockView, exclusive::Exclusive, handle::without_limit, mutex_record::ExclusiveKind,
-    speech::Speech,
-};
+use super::{LockParts, LockView, exclusive::Exclusive, handle::without_limit};
 use crate::{
-    acquire::{Coordinator, ElectionAsked, ElectionWatch},
+    acquire::{Coordinator, ElectionWatch},
     hold::{Entry, LockRequest, Lost},
+    kinds::{ELECTION, LockRecord, Speech},
     proto::{Error, HoldId, Leader, LeaderValue, Limit, Token},
 };
 
@@ -50,7 +48,7 @@ pub struct Election(Exclusive);
 
 impl Election {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self(Exclusive::new(parts, name, ExclusiveKind::Election))
+        Self(Exclusive::new(parts, name, &ELECTION))
     }
 
     /// The lease of a leader, renewed from a third of it on. It is also the longest time for which
@@ -180,7 +178,7 @@ impl Election {
     fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, LockRequest), Error> {
         let speech = Speech::of(LeaderValue::new(value)?);
         let record = self.0.usable()?.with_speech(&speech);
-        Ok((speech, self.0.handle.request(Arc::new(record))))
+        Ok((speech, self.0.handle.request(record)))
     }
 
     /// Asks who leads. `None`: nobody.
@@ -196,7 +194,7 @@ impl Election {
     ///
     /// Dropping the future has no effect.
     pub fn leader(&self) -> impl Future<Output = Result<Option<Leader>, Error>> + Send + use<> {
-        let (asked, coordinator) = (self.asked(), Arc::clone(self.0.handle.coordinator()));
+        let (asked, coordinator) = (self.0.usable(), Arc::clone(self.0.handle.coordinator()));
         async move { coordinator.ask_who_leads(&asked?).await }
     }
 
@@ -234,15 +232,11 @@ impl Election {
     /// ```
     pub fn observe(&self) -> Observer {
         let handle = &self.0.handle;
-        let stream = match self.asked() {
+        let stream = match self.0.usable() {
             Ok(asked) => changes(Arc::clone(handle.coordinator()), asked).boxed(),
             Err(error) => stream::iter([Observed::Unknown(error)]).boxed(),
         };
         Observer { name: handle.name().to_owned(), stream: Mutex::new(stream) }
-    }
-
-    fn asked(&self) -> Result<ElectionAsked, Error> {
-        Ok(self.0.usable()?.asked())
     }
 
     /// Asks every voter who leads and who waits, as [`Mutex::inspect`](crate::Mutex::inspect) does.
@@ -487,7 +481,7 @@ impl Observer {
 
 fn changes(
     coordinator: Arc<Coordinator>,
-    asked: ElectionAsked,
+    asked: LockRecord,
 ) -> impl Stream<Item = Observed> + Send {
     // Nothing is sent before it is polled.
     let begin = async move { ElectionWatch::start(&coordinator, asked) };

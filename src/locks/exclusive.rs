@@ -2,17 +2,11 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{
-    LockParts, LockView,
-    handle::LockHandle,
-    mutex_record::{ExclusiveKind, MutexRecord},
-    record::Record,
-    request::LockAsked as _,
-};
+use super::{LockParts, LockView, handle::LockHandle, look::look};
 use crate::{
-    acquire::LockRecord as _,
     hold::LockRequest,
-    proto::{Error, LockKind, Owner},
+    kinds::{Kind, LockRecord, MUTEX},
+    proto::{Error, Owner},
     scripts::Answer,
     voter::Outcome,
 };
@@ -21,18 +15,18 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct Exclusive {
     pub(super) handle: LockHandle,
-    kind: ExclusiveKind,
+    kind: &'static Kind,
     /// What every call asks with.
-    record: Result<Arc<MutexRecord>, Error>,
+    record: Result<LockRecord, Error>,
 }
 
 impl Exclusive {
-    pub(super) fn new(parts: &Arc<LockParts>, name: &str, kind: ExclusiveKind) -> Self {
+    pub(super) fn new(parts: &Arc<LockParts>, name: &str, kind: &'static Kind) -> Self {
         Self::made(LockHandle::new(parts, name), kind)
     }
 
-    fn made(handle: LockHandle, kind: ExclusiveKind) -> Self {
-        let record = handle.mutex(kind).map(Arc::new);
+    fn made(handle: LockHandle, kind: &'static Kind) -> Self {
+        let record = handle.record(kind, None);
         Self { handle, kind, record }
     }
 
@@ -51,17 +45,13 @@ impl Exclusive {
     /// The request for it.
     pub(super) fn request(&self) -> Result<LockRequest, Error> {
         let record = self.usable()?;
-        let is_plain = self.kind == ExclusiveKind::Mutex && !record.is_foreign();
+        let is_plain = *record.kind() == MUTEX;
         let request = self.handle.request(record);
         Ok(LockRequest { hands_on: is_plain && request.renewed, ..request })
     }
 
     pub(super) async fn inspect(self) -> Result<LockView, Error> {
-        let kind = match self.kind {
-            ExclusiveKind::Mutex | ExclusiveKind::FairMutex => LockKind::Mutex,
-            ExclusiveKind::Election => LockKind::Election,
-        };
-        Record { kind, lock: self.usable()? }.look(&self.handle).await
+        look(&self.handle, &self.usable()?).await
     }
 
     /// Whether the votes of a majority are given; of one set of voters, where there are two.
@@ -74,8 +64,8 @@ impl Exclusive {
             quorum.reached(|voter| says(&answers[voter]))
         };
         let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
-        let (call, started) = (record.inspect(0), coordinator.clock().now());
-        let asked = coordinator.ask_until(&*record, &call, record.rules(), are_enough);
+        let (call, started) = (record.look(0), coordinator.clock().now());
+        let asked = coordinator.ask_until(&record, &call, record.rules(), are_enough);
         let answers = asked.await?;
         let given = |voter: usize| matches!(&answers[voter], Ok(it) if it.is_done());
         if quorum.reached_in_one(given) {
@@ -85,10 +75,10 @@ impl Exclusive {
             return Ok(false);
         }
         // Those that did not answer decide.
-        Err(coordinator.unanswered(&*record, &answers, started))
+        Err(coordinator.unanswered(&record, &answers, started))
     }
 
-    pub(super) fn usable(&self) -> Result<Arc<MutexRecord>, Error> {
+    pub(super) fn usable(&self) -> Result<LockRecord, Error> {
         self.record.clone()
     }
 

@@ -6,9 +6,11 @@ use super::{
     LockParts, LockView, MutexGuard,
     exclusive::Exclusive,
     handle::{enter, enter_or_busy, given_token, wait, work_under},
-    mutex_record::ExclusiveKind,
 };
-use crate::proto::{Error, Owner, Token};
+use crate::{
+    kinds::FAIR_MUTEX,
+    proto::{Error, Owner, Token},
+};
 
 /// A [`Mutex`](crate::Mutex) that is given in the order of asking: first come, first served, over
 /// all voters and all clients.
@@ -43,7 +45,7 @@ pub struct FairMutex(pub(super) Exclusive);
 
 impl FairMutex {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self(Exclusive::new(parts, name, ExclusiveKind::FairMutex))
+        Self(Exclusive::new(parts, name, &FAIR_MUTEX))
     }
 
     /// Acquires for this owner, who enters again at once while it holds the lock.

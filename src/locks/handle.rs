@@ -2,16 +2,10 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{
-    Access, Preference,
-    mutex_record::{ExclusiveKind, MutexForms, MutexRecord, MutexTerms},
-    request::LockAsked,
-    rw_record::{RwForms, RwRecord, RwTerms},
-    semaphore_record::{SemaphoreForms, SemaphoreTerms},
-};
 use crate::{
-    acquire::{Coordinator, LockRecord},
+    acquire::Coordinator,
     hold::{Entry, Holds, LockRequest},
+    kinds::{Form, Forms, Kind, LockRecord, Preference},
     proto::{Error, Limit, LockName, Owner, Rules, Token},
     settings::Settings,
 };
@@ -39,45 +33,40 @@ pub(crate) struct LockHandle {
 
 /// How another library writes its locks, where not as ours are.
 pub(crate) trait Dialect: Sync {
-    fn mutex(&self, handle: &LockHandle, kind: ExclusiveKind) -> Result<MutexRecord, Error>;
-
-    /// `preference`: as the caller has set it.
-    fn rw_lock(
+    /// Its lock in place of ours of this kind. `preference`: as the caller has set it.
+    fn record(
         &self,
         handle: &LockHandle,
-        access: Access,
+        kind: &'static Kind,
         preference: Option<Preference>,
-    ) -> Result<Arc<dyn LockAsked>, Error>;
+    ) -> Result<LockRecord, Error>;
 }
 
 impl LockHandle {
-    /// The record of a mutex of this kind.
-    pub(super) fn mutex(&self, kind: ExclusiveKind) -> Result<MutexRecord, Error> {
-        if let Some(dialect) = self.parts.dialect {
-            return dialect.mutex(self, kind);
-        }
-        let ((name, rules), settings) = (self.checked()?, self.settings());
-        let keys = match kind {
-            ExclusiveKind::Election => settings.keys.election(&name),
-            ExclusiveKind::Mutex | ExclusiveKind::FairMutex => settings.keys.mutex(&name),
+    /// The lock of this kind and name, as it is asked for.
+    pub(super) fn record(
+        &self,
+        kind: &'static Kind,
+        preference: Option<Preference>,
+    ) -> Result<LockRecord, Error> {
+        let record = match self.parts.dialect {
+            Some(dialect) => dialect.record(self, kind, preference)?,
+            None => {
+                let (name, form) = self.form(kind, preference.unwrap_or_default())?;
+                LockRecord::own(&self.settings().keys, name, form, None)
+            }
         };
-        let forms = self.parts.forms.of_mutex(MutexTerms::new(settings, rules, kind));
-        Ok(MutexRecord::new(name, keys, forms, None))
+        Ok(record)
     }
 
-    /// The record of a read/write lock.
-    pub(super) fn rw_lock(
+    /// The name, and what all locks of the kind have in common that are asked for so.
+    pub(crate) fn form(
         &self,
-        access: Access,
-        preference: Option<Preference>,
-    ) -> Result<Arc<dyn LockAsked>, Error> {
-        if let Some(dialect) = self.parts.dialect {
-            return dialect.rw_lock(self, access, preference);
-        }
-        let ((name, rules), settings) = (self.checked()?, self.settings());
-        let terms = RwTerms::new(settings, rules, access, preference.unwrap_or_default());
-        let keys = settings.keys.rw_lock(&name);
-        Ok(Arc::new(RwRecord::new(name, keys, self.parts.forms.of_rw(terms))))
+        kind: &'static Kind,
+        preference: Preference,
+    ) -> Result<(LockName, Arc<Form>), Error> {
+        let (name, rules) = self.checked()?;
+        Ok((name, self.parts.forms.of(kind, rules, preference, self.settings())))
     }
 
     pub(super) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
@@ -134,7 +123,7 @@ impl LockHandle {
     }
 
     /// The request for the lock of this record.
-    pub(super) fn request(&self, record: Arc<dyn LockRecord>) -> LockRequest {
+    pub(super) fn request(&self, record: LockRecord) -> LockRequest {
         let LockParts { coordinator, holds, .. } = &*self.parts;
         let (coordinator, holds) = (Arc::clone(coordinator), Arc::clone(holds));
         let Self { renewed, hold_at_most, owner, .. } = *self;
@@ -220,53 +209,4 @@ pub(super) fn given_token(entry: &Entry) -> Token {
 /// Whoever has set no limit waits until the lock is its own.
 pub(super) fn without_limit<T>(entered: Option<T>) -> T {
     entered.expect("only at a limit the answer is that the lock is held")
-}
-
-// What every request of a lock has in common: made once for the settings of the client.
-
-/// The forms of locks with the client's own settings.
-#[derive(Debug)]
-pub(crate) struct Forms {
-    calls: Arc<str>,
-    mutexes: Vec<Arc<MutexForms>>,
-    rw_locks: Vec<Arc<RwForms>>,
-    semaphore: Option<Arc<SemaphoreForms>>,
-}
-
-impl Forms {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let mut forms = Self {
-            calls: settings.keys.calls().into(),
-            mutexes: Vec::new(),
-            rw_locks: Vec::new(),
-            semaphore: None,
-        };
-        // An invalid lease is an error of the call that locks.
-        let Ok(rules) = settings.rules(settings.lease) else { return forms };
-        let waiting = settings.waiting(settings.lease);
-        forms.mutexes = ExclusiveKind::ALL
-            .map(|kind| forms.of_mutex(MutexTerms::new(settings, rules, kind)))
-            .to_vec();
-        forms.rw_locks = [Access::Read, Access::Write]
-            .map(|access| RwTerms::new(settings, rules, access, Preference::default()))
-            .map(|terms| forms.of_rw(terms))
-            .to_vec();
-        forms.semaphore = Some(forms.of_semaphore(SemaphoreTerms { rules, waiting }));
-        forms
-    }
-
-    pub(crate) fn of_mutex(&self, terms: MutexTerms) -> Arc<MutexForms> {
-        let made = self.mutexes.iter().find(|made| made.terms == terms).cloned();
-        made.unwrap_or_else(|| Arc::new(MutexForms::new(&self.calls, terms)))
-    }
-
-    pub(super) fn of_semaphore(&self, terms: SemaphoreTerms) -> Arc<SemaphoreForms> {
-        let made = self.semaphore.as_ref().filter(|made| made.terms == terms).cloned();
-        made.unwrap_or_else(|| Arc::new(SemaphoreForms::new(&self.calls, terms)))
-    }
-
-    pub(super) fn of_rw(&self, terms: RwTerms) -> Arc<RwForms> {
-        let made = self.rw_locks.iter().find(|made| made.terms == terms).cloned();
-        made.unwrap_or_else(|| Arc::new(RwForms::new(&self.calls, terms)))
-    }
 }

@@ -7,13 +7,14 @@ use std::{
 use futures::{TryFutureExt, future::join_all};
 
 use super::{
-    Access, FairMutex, LockParts, Mutex, RwLock,
+    FairMutex, LockParts, Mutex, RwLock,
     exclusive::Exclusive,
     handle::{after_work, without_limit},
 };
 use crate::{
     acquire::Coordinator,
     hold::{Entry, LockRequest, Lost, first_loss, one_is_lost, stand_or_fall},
+    kinds::{Kind, READ, WRITE},
     proto::{Error, HoldId, Limit, Refusal, Several, SeveralNext, Token},
 };
 
@@ -25,7 +26,7 @@ pub struct Lockable(LockSort);
 #[derive(Clone)]
 enum LockSort {
     Exclusive(Exclusive),
-    Rw(RwLock, Access),
+    Rw(RwLock, &'static Kind),
 }
 
 impl From<Mutex> for Lockable {
@@ -43,12 +44,12 @@ impl From<FairMutex> for Lockable {
 impl RwLock {
     /// Its reading side, as one of [several locks](crate::Quorate::lock_all).
     pub fn reading(&self) -> Lockable {
-        Lockable(LockSort::Rw(self.clone(), Access::Read))
+        Lockable(LockSort::Rw(self.clone(), &READ))
     }
 
     /// Its writing side, as one of [several locks](crate::Quorate::lock_all).
     pub fn writing(&self) -> Lockable {
-        Lockable(LockSort::Rw(self.clone(), Access::Write))
+        Lockable(LockSort::Rw(self.clone(), &WRITE))
     }
 }
 
@@ -56,7 +57,7 @@ impl Lockable {
     fn request(&self) -> Result<LockRequest, Error> {
         let request = match &self.0 {
             LockSort::Exclusive(mutex) => mutex.request(),
-            LockSort::Rw(lock, access) => lock.request(*access),
+            LockSort::Rw(lock, kind) => lock.request(kind),
         }?;
         // What is given back because another lock could not be had goes to whoever is next.
         Ok(LockRequest { hands_on: false, ..request })
@@ -67,7 +68,7 @@ impl Lockable {
     /// record.
     fn rank(&self) -> (String, bool, bool) {
         let Ok(LockRequest { record, .. }) = self.request() else { return Default::default() };
-        let is_foreign = record.is_foreign();
+        let is_foreign = record.kind().is_foreign;
         let is_rw = !is_foreign && matches!(self.0, LockSort::Rw(..));
         (record.info().name.as_str().to_owned(), is_rw, is_foreign)
     }
@@ -198,7 +199,7 @@ impl LockAll {
                 Ok(guard) => Ok(guard),
                 Err((one, refusal)) => {
                     let request = this.locks[one].request()?;
-                    Err(request.coordinator.busy(&*request.record, refusal))
+                    Err(request.coordinator.busy(&request.record, refusal))
                 }
             }
         }
@@ -440,8 +441,8 @@ impl fmt::Debug for Lockable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             LockSort::Exclusive(mutex) => mutex.show("Mutex", f),
-            LockSort::Rw(lock, access) => {
-                f.debug_tuple("Lockable").field(lock).field(access).finish()
+            LockSort::Rw(lock, kind) => {
+                f.debug_tuple("Lockable").field(lock).field(&kind.name).finish()
             }
         }
     }

@@ -7,9 +7,11 @@ use super::{
     exclusive::Exclusive,
     guard::{guard, token},
     handle::{enter, enter_or_busy, given_token, wait, work_under},
-    mutex_record::ExclusiveKind,
 };
-use crate::proto::{Error, Owner, Token};
+use crate::{
+    kinds::MUTEX,
+    proto::{Error, Owner, Token},
+};
 
 /// A reentrant mutex held by a majority of the voters.
 ///
@@ -38,7 +40,7 @@ pub struct Mutex(pub(super) Exclusive);
 
 impl Mutex {
     pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self(Exclusive::new(parts, name, ExclusiveKind::Mutex))
+        Self(Exclusive::new(parts, name, &MUTEX))
     }
 
     /// Acquires for this owner, who may enter again while it holds the lock.

@@ -7,15 +7,15 @@ use std::{
 };
 
 use super::{
-    Access, LockParts, LockView, Preference,
+    LockParts, LockView,
     guard::{guard, token},
     handle::{LockHandle, enter, enter_or_busy, given_token, wait, work_under},
-    record::Record,
-    request::LockAsked,
+    look::look,
 };
 use crate::{
     hold::LockRequest,
-    proto::{Error, LockKind, Owner, Token},
+    kinds::{Kind, LockRecord, Preference, READ, WRITE},
+    proto::{Error, Owner, Token},
 };
 
 /// A reentrant read/write lock held by majorities of the voters: one writes alone, or many read.
@@ -54,8 +54,8 @@ pub struct RwLock {
     /// Unless the lock is as any other.
     preference: Option<Preference>,
     /// What a call asks with, to read and to write; made when it is first asked with.
-    reads: OnceLock<Result<Arc<dyn LockAsked>, Error>>,
-    writes: OnceLock<Result<Arc<dyn LockAsked>, Error>>,
+    reads: OnceLock<Result<LockRecord, Error>>,
+    writes: OnceLock<Result<LockRecord, Error>>,
 }
 
 impl RwLock {
@@ -124,7 +124,7 @@ impl RwLock {
     /// # }
     /// ```
     pub fn read(&self) -> impl Future<Output = Result<ReadGuard, Error>> + Send + use<> {
-        wait(self.request(Access::Read), ReadGuard::new)
+        wait(self.request(&READ), ReadGuard::new)
     }
 
     /// Acquires the lock to read, if nobody writes and no writer comes before; `None` otherwise.
@@ -140,7 +140,7 @@ impl RwLock {
     pub fn try_read(
         &self,
     ) -> impl Future<Output = Result<Option<ReadGuard>, Error>> + Send + use<> {
-        enter(self.request(Access::Read), self.handle.once(), ReadGuard::new)
+        enter(self.request(&READ), self.handle.once(), ReadGuard::new)
     }
 
     /// As [`read`](Self::read), waiting no longer than `limit`; `None` if the lock was not acquired
@@ -158,7 +158,7 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<ReadGuard>, Error>> + Send + use<> {
-        enter(self.request(Access::Read), self.handle.within(limit), ReadGuard::new)
+        enter(self.request(&READ), self.handle.within(limit), ReadGuard::new)
     }
 
     /// As [`read_within`](Self::read_within), but a lock that is still taken is an error. It says
@@ -177,7 +177,7 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<ReadGuard, Error>> + Send + use<> {
-        enter_or_busy(self.request(Access::Read), self.handle.within(limit), ReadGuard::new)
+        enter_or_busy(self.request(&READ), self.handle.within(limit), ReadGuard::new)
     }
 
     /// Acquires the lock to write, behind everybody who comes before and all who read.
@@ -207,7 +207,7 @@ impl RwLock {
     /// # }
     /// ```
     pub fn write(&self) -> impl Future<Output = Result<WriteGuard, Error>> + Send + use<> {
-        wait(self.request(Access::Write), WriteGuard::new)
+        wait(self.request(&WRITE), WriteGuard::new)
     }
 
     /// Acquires the lock to write, if nobody holds it and nobody comes before; `None` otherwise. Of
@@ -224,7 +224,7 @@ impl RwLock {
     pub fn try_write(
         &self,
     ) -> impl Future<Output = Result<Option<WriteGuard>, Error>> + Send + use<> {
-        enter(self.request(Access::Write), self.handle.once(), WriteGuard::new)
+        enter(self.request(&WRITE), self.handle.once(), WriteGuard::new)
     }
 
     /// As [`write`](Self::write), waiting no longer than `limit`; `None` if the lock was not
@@ -242,7 +242,7 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<WriteGuard>, Error>> + Send + use<> {
-        enter(self.request(Access::Write), self.handle.within(limit), WriteGuard::new)
+        enter(self.request(&WRITE), self.handle.within(limit), WriteGuard::new)
     }
 
     /// As [`write_within`](Self::write_within), but a lock that is still taken is an error. It says
@@ -261,7 +261,7 @@ impl RwLock {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<WriteGuard, Error>> + Send + use<> {
-        enter_or_busy(self.request(Access::Write), self.handle.within(limit), WriteGuard::new)
+        enter_or_busy(self.request(&WRITE), self.handle.within(limit), WriteGuard::new)
     }
 
     /// Asks every voter who reads, who writes, and who waits, as
@@ -289,21 +289,18 @@ impl RwLock {
     /// # }
     /// ```
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        let (record, handle) = (self.checked(Access::Read), self.handle.clone());
-        async move { Record { kind: LockKind::RwLock, lock: record? }.look(&handle).await }
+        let (record, handle) = (self.checked(&READ), self.handle.clone());
+        async move { look(&handle, &record?).await }
     }
 
     /// The request for it.
-    pub(super) fn request(&self, access: Access) -> Result<LockRequest, Error> {
-        Ok(self.handle.request(self.checked(access)?))
+    pub(super) fn request(&self, kind: &'static Kind) -> Result<LockRequest, Error> {
+        Ok(self.handle.request(self.checked(kind)?))
     }
 
-    fn checked(&self, access: Access) -> Result<Arc<dyn LockAsked>, Error> {
-        let made = match access {
-            Access::Read => &self.reads,
-            Access::Write => &self.writes,
-        };
-        let made = made.get_or_init(|| self.handle.rw_lock(access, self.preference));
+    fn checked(&self, kind: &'static Kind) -> Result<LockRecord, Error> {
+        let made = if kind.is_shared { &self.reads } else { &self.writes };
+        let made = made.get_or_init(|| self.handle.record(kind, self.preference));
         made.clone()
     }
 }
@@ -349,7 +346,7 @@ impl RwLock {
         &self,
         work: F,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
-        work_under(self.request(Access::Read), |_| work())
+        work_under(self.request(&READ), |_| work())
     }
 
     /// Writes, works and gives the write back, as [`Mutex::run`](crate::Mutex::run) does: waits as
@@ -384,7 +381,7 @@ impl RwLock {
         &self,
         work: F,
     ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
-        work_under(self.request(Access::Write), |entry| work(given_token(entry)))
+        work_under(self.request(&WRITE), |entry| work(given_token(entry)))
     }
 }
 

@@ -6,12 +6,12 @@ use super::{
     LockParts, LockView,
     guard::guard,
     handle::{LockHandle, enter, enter_or_busy, wait, work_under},
-    record::Record,
-    semaphore_record::{PermitsWanted, SemaphoreRecord, SemaphoreTerms},
+    look::look,
 };
 use crate::{
     hold::{Entry, LockRequest},
-    proto::{Error, LockKind, Owner, Slots},
+    kinds::{LockRecord, Preference, SEMAPHORE},
+    proto::{Error, Owner, Slots},
 };
 
 /// A semaphore held by majorities of the voters: each permit has one holder at a time.
@@ -52,7 +52,7 @@ pub struct Semaphore {
     handle: LockHandle,
     permits: u32,
     /// What a call for one permit asks with.
-    record: Result<Arc<SemaphoreRecord>, Error>,
+    record: Result<LockRecord, Error>,
 }
 
 impl Semaphore {
@@ -321,7 +321,7 @@ impl Semaphore {
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
         let Self { handle, permits, record } = self.clone();
         async move {
-            let seen = Record { kind: LockKind::Semaphore, lock: record? }.look(&handle).await?;
+            let seen = look(&handle, &record?).await?;
             let permits = seen.permits.map_or(permits, |fewest| fewest.min(permits));
             Ok(LockView { permits: Some(permits), ..seen })
         }
@@ -337,12 +337,8 @@ impl Semaphore {
 }
 
 /// What a call for so many permits asks with, if there can be so many.
-pub(super) fn record(
-    handle: &LockHandle,
-    permits: u32,
-    wanted: u32,
-) -> Result<Arc<SemaphoreRecord>, Error> {
-    let (name, rules) = handle.checked()?;
+pub(super) fn record(handle: &LockHandle, permits: u32, wanted: u32) -> Result<LockRecord, Error> {
+    let (name, form) = handle.form(&SEMAPHORE, Preference::default())?;
     let few = |number: u32| u16::try_from(number).ok().filter(|number| *number > 0);
     let Some(all) = few(permits).filter(|permits| *permits <= Slots::MOST) else {
         return Err(Error::invalid(format!(
@@ -361,11 +357,7 @@ pub(super) fn record(
             "{wanted} permits at once are over the most of {most}"
         )));
     }
-    let settings = handle.settings();
-    let terms = SemaphoreTerms { rules, waiting: settings.waiting(rules.terms.lease) };
-    let (keys, forms) = (settings.keys.semaphore(&name), handle.parts.forms.of_semaphore(terms));
-    let wanted = PermitsWanted { permits: all, wanted };
-    Ok(Arc::new(SemaphoreRecord::new(name, keys, forms, wanted)))
+    Ok(LockRecord::own(&handle.settings().keys, name, form, Some((all, wanted))))
 }
 
 impl fmt::Debug for Semaphore {

@@ -1,21 +1,15 @@
 //! Locks that services in Java have too, by the records and channels of Redisson.
 
-mod names;
-mod rw_record;
+mod kinds;
 
 use std::{fmt, sync::Arc};
 
-use names::{RwNames, fair_queue, mutex};
-use rw_record::JavaRwRecord;
+use kinds::{FAIR_JAVA_MUTEX, JAVA_MUTEX, JAVA_READ, JAVA_WRITE};
 
 use crate::{
-    acquire::ForeignQueue,
-    locks::{
-        Access, Admin, Dialect, ExclusiveKind, FairMutex, Form, LockAsked, LockHandle, LockParts,
-        Mutex, MutexRecord, MutexTerms, Preference, RwLock, RwTerms,
-    },
-    proto::Error,
-    scripts::redisson,
+    kinds::{Form, Kind, LockRecord, Preference},
+    locks::{Admin, Dialect, FairMutex, LockHandle, LockParts, Mutex, RwLock},
+    proto::{Error, LockKind, LockName},
 };
 
 /// The locks of a client that are named and written as Redisson does, so that services in Java and
@@ -90,54 +84,96 @@ impl fmt::Debug for Redisson {
 struct Java;
 
 impl Dialect for Java {
-    fn mutex(&self, handle: &LockHandle, kind: ExclusiveKind) -> Result<MutexRecord, Error> {
-        let (name, rules) = handle.checked()?;
-        if handle.coordinator().panel().shares_a_cluster {
+    fn record(
+        &self,
+        handle: &LockHandle,
+        kind: &'static Kind,
+        preference: Option<Preference>,
+    ) -> Result<LockRecord, Error> {
+        let java = match kind.lock {
+            LockKind::Mutex if kind.is_fair => &FAIR_JAVA_MUTEX,
+            LockKind::Mutex => &JAVA_MUTEX,
+            LockKind::RwLock if kind.is_shared => &JAVA_READ,
+            LockKind::RwLock => &JAVA_WRITE,
+            other => return Err(Error::invalid(format!("there is no {other} of another library"))),
+        };
+        let (name, form) = handle.form(java, Preference::Readers)?;
+        let panel = handle.coordinator().panel();
+        if kind.lock == LockKind::RwLock {
+            check_rw_lock(panel.quorum.voters(), preference)?;
+        } else if panel.shares_a_cluster {
             return Err(Error::invalid(
                 "several voters of one cluster need keys that Redisson does not know: give the \
                  cluster one voter for its locks",
             ));
         }
-        let mut terms = MutexTerms::new(handle.settings(), rules, kind);
-        terms.is_foreign = true;
-        if kind == ExclusiveKind::Mutex {
-            // What an `RSpinLock` gives back calls nobody.
-            terms.waiting = Some(handle.settings().waiting_briefly(rules.terms.lease));
-        }
-        // Java counts on from what it finds, and from 1 where that has ended.
-        terms.keep = None;
-        let [waiting, timeouts] = &fair_queue(&name);
-        let look = Form::new(&redisson::QUEUE, rules, &[]).question([waiting, timeouts]);
-        let queue = ForeignQueue { what: "an RFairLock in Java", look };
-        Ok(MutexRecord::new(
-            name.clone(),
-            mutex(&name),
-            handle.parts.forms.of_mutex(terms),
-            Some(queue),
-        ))
+        Ok(record(name, form))
+    }
+}
+
+/// The record has the bare name. As Redisson does, the name is marked as the hash tag of all that
+/// is derived from it.
+fn record(name: LockName, form: Arc<Form>) -> LockRecord {
+    let lock: Arc<str> = name.as_str().into();
+    let is_tagged = name.as_str().contains('{');
+    let tagged = if is_tagged { Arc::clone(&lock) } else { format!("{{{lock}}}").into() };
+    LockRecord::new(name, [lock, tagged], form, None)
+}
+
+fn check_rw_lock(voters: usize, preference: Option<Preference>) -> Result<(), Error> {
+    if voters > 1 {
+        return Err(Error::invalid(format!(
+            "a read/write lock of Redisson has one voter, and this client has {voters}: an \
+             RReadWriteLock is on one server, and would not exclude it"
+        )));
+    }
+    match preference {
+        Some(other @ (Preference::Writers | Preference::Fair)) => Err(Error::invalid(format!(
+            "the preference `{other:?}` is unknown to an RReadWriteLock: the only one of \
+             Redisson is `Readers`"
+        ))),
+        Some(Preference::Readers) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{kinds::Forms, settings::Settings};
+
+    fn named(name: &str, kind: &'static Kind) -> LockRecord {
+        let settings = Settings::default();
+        let rules = settings.rules(settings.lease).unwrap();
+        let form = Forms::new(&settings).of(kind, rules, Preference::Readers, &settings);
+        record(LockName::parse(name).unwrap(), form)
     }
 
-    fn rw_lock(
-        &self,
-        handle: &LockHandle,
-        access: Access,
-        preference: Option<Preference>,
-    ) -> Result<Arc<dyn LockAsked>, Error> {
-        let (name, rules) = handle.checked()?;
-        let voters = handle.coordinator().panel().quorum.voters();
-        if voters > 1 {
-            return Err(Error::invalid(format!(
-                "a read/write lock of Redisson has one voter, and this client has {voters}: an \
-                 RReadWriteLock is on one server, and would not exclude it"
-            )));
+    /// As Redisson's `RedissonLock` and its `prefixName` and `suffixName` make them, and its
+    /// `RedissonReadLock`.
+    #[test]
+    fn keys_and_channels_are_those_of_redisson() {
+        for (name, tagged) in [("invoice:42", "{invoice:42}"), ("invoice:{42}", "invoice:{42}")] {
+            let mutex = named(name, &JAVA_MUTEX);
+            let keys = mutex.clear();
+            let own = ["revoked", "queue", "alive"].map(|end| format!("{tagged}:quorate_{end}"));
+            let [revoked, queue, alive] = own.each_ref().map(String::as_str);
+            let fence = format!("redisson_lock_token:{tagged}");
+            assert_eq!(keys.keys().collect::<Vec<_>>(), [name, revoked, &fence, queue, alive]);
+            let channel = format!("redisson_lock__channel:{tagged}");
+            assert_eq!(mutex.channel().as_deref(), Some(&*channel));
+            let (_, waits) = mutex.look_for_foreign_queue().unwrap();
+            let keys = ["queue", "timeout"].map(|end| format!("redisson_lock_{end}:{tagged}"));
+            assert!(waits.keys().eq(&keys), "{waits:?}");
+
+            for kind in [&JAVA_READ, &JAVA_WRITE] {
+                let lock = named(name, kind);
+                let keys = ["revoked", "fence"].map(|end| format!("{tagged}:quorate_rw_{end}"));
+                let [revoked, fence] = keys.each_ref().map(String::as_str);
+                assert!(lock.clear().keys().eq([name, revoked, fence]), "{lock:?}");
+                assert!(lock.look(0).keys().eq([name, tagged, fence]), "{lock:?}");
+                let channel = format!("redisson_rwlock:{tagged}");
+                assert_eq!(lock.channel().as_deref(), Some(&*channel));
+            }
         }
-        if let Some(other @ (Preference::Writers | Preference::Fair)) = preference {
-            return Err(Error::invalid(format!(
-                "the preference `{other:?}` is unknown to an RReadWriteLock: the only one of \
-                 Redisson is `Readers`"
-            )));
-        }
-        let terms = RwTerms::new(handle.settings(), rules, access, Preference::Readers);
-        Ok(Arc::new(JavaRwRecord::new(RwNames::of(&name), name, terms)))
     }
 }

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Hold, HoldLoss, HoldState};
 use crate::{
-    acquire::Ask,
     clock::Moment,
+    kinds::Ask,
     proto::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms, Verdict, Vote},
     scripts::Answer,
     voter::{Call, LateEar, Outcome, Replies},

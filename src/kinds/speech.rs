@@ -9,7 +9,7 @@ use crate::{
 
 /// What a candidate, or a leader, says of itself.
 #[derive(Debug)]
-pub(super) struct Speech(Mutex<Saying>);
+pub(crate) struct Speech(Mutex<Saying>);
 
 #[derive(Debug)]
 struct Saying {
@@ -19,24 +19,24 @@ struct Saying {
 }
 
 impl Speech {
-    pub(super) fn of(value: LeaderValue) -> Arc<Self> {
+    pub(crate) fn of(value: LeaderValue) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Saying { value, changes: 0 })))
     }
 
     /// From now on every renewal says this.
-    pub(super) fn change(&self, value: LeaderValue) {
+    pub(crate) fn change(&self, value: LeaderValue) {
         let mut saying = lock(&self.0);
         *saying = Saying { value, changes: saying.changes + 1 };
     }
 
     /// As it is asked for the vote: its token is not known yet.
-    pub(super) fn first(&self) -> String {
+    pub(crate) fn first(&self) -> String {
         let value = lock(&self.0).value.clone();
         Proclaimed { version: Proclaimed::FIRST, token: None, value }.to_text()
     }
 
     /// As it is renewed: a later version than that of the candidate, with the token.
-    pub(super) fn latest(&self, token: Option<Token>) -> String {
+    pub(crate) fn latest(&self, token: Option<Token>) -> String {
         let saying = lock(&self.0);
         let version = Proclaimed::FIRST + 1 + saying.changes;
         Proclaimed { version, token, value: saying.value.clone() }.to_text()

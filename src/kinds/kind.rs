@@ -1,0 +1,171 @@
+//! What differs from kind to kind of lock: a row of data for each.
+
+use crate::{
+    proto::{HoldId, HolderKind, LockKind},
+    scripts::{Script, election, mutex, rw, semaphore},
+};
+
+/// One kind of lock: its scripts, and how its keys are called.
+///
+/// A script's header names its keys and arguments. A key is called as its label says,
+/// `<stem>:<label>`, unless `names` says otherwise, and the record is called `lock` too. So a new
+/// kind is its Lua and one more of these.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// As metrics and traces call it.
+    pub(crate) name: &'static str,
+    /// As operators call it.
+    pub(crate) lock: LockKind,
+    /// What a hold of it does with it.
+    pub(crate) holder: fn(&HoldId) -> HolderKind,
+    /// Several may have it at once.
+    pub(crate) is_shared: bool,
+    /// Its holds have tokens.
+    pub(crate) is_fenced: bool,
+    /// Waiters get it in the order of asking. Otherwise only one task of a client at a time has a
+    /// place in the queue, and voters remove a place whose client does not hear its call.
+    pub(crate) is_fair: bool,
+    /// Programs of another library lock by the same records. Their release publishes on the lock's
+    /// channel, and calls nobody in our queue.
+    pub(crate) is_foreign: bool,
+    /// What such a lock is whose waiters stand in a queue of that library's, and the script that
+    /// asks whether any do: their order is not ours.
+    pub(crate) foreign_queue: Option<(&'static str, &'static Script)>,
+    /// Whoever is refused has a place in a queue.
+    pub(crate) has_queue: bool,
+    /// Voters forget its latest token some time after its last hold.
+    pub(crate) forgets_fence: bool,
+    /// What its names begin with, behind `<prefix>:{<name>}`.
+    pub(crate) stem: &'static str,
+    /// What the name of its record ends with, behind that.
+    pub(crate) record: &'static str,
+    /// What stands before and behind the stem, for keys and channels not called by their labels.
+    pub(crate) names: &'static [(&'static str, [&'static str; 2])],
+    /// Its label that tells it from all other locks.
+    pub(crate) identity: &'static str,
+    /// The label by which the other side of a read/write lock is known.
+    pub(crate) other_side: Option<&'static str>,
+    /// What its holder may have besides, at once: who writes may read.
+    pub(crate) grants: Option<&'static Kind>,
+    /// What the ids of its holds end with.
+    pub(crate) ending: &'static str,
+    pub(crate) acquire: &'static Script,
+    pub(crate) renew: &'static Script,
+    pub(crate) release: &'static Script,
+    /// None: its leases cannot be shortened.
+    pub(crate) shorten: Option<&'static Script>,
+    /// Ends a named hold by force.
+    pub(crate) end: &'static Script,
+    /// Takes out who waits, and what is none of its records.
+    pub(crate) clear: &'static Script,
+    /// Says who has it and who waits, and how many lists that is answered with.
+    pub(crate) look: (&'static Script, usize),
+    /// Says who leads, of an election.
+    pub(crate) leader: Option<&'static Script>,
+}
+
+impl PartialEq for Kind {
+    /// Each is one static.
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+pub(crate) static MUTEX: Kind = Kind {
+    name: "mutex",
+    lock: LockKind::Mutex,
+    holder: |_| HolderKind::Mutex,
+    is_shared: false,
+    is_fenced: true,
+    is_fair: false,
+    is_foreign: false,
+    foreign_queue: None,
+    has_queue: true,
+    forgets_fence: true,
+    stem: "",
+    record: "",
+    names: &[],
+    identity: "lock",
+    other_side: None,
+    grants: None,
+    ending: "",
+    acquire: &mutex::ACQUIRE,
+    renew: &mutex::RENEW,
+    release: &mutex::RELEASE,
+    shorten: Some(&mutex::SHORTEN),
+    end: &mutex::FORCE_RELEASE,
+    clear: &mutex::CLEAR,
+    look: (&mutex::INSPECT, 1),
+    leader: None,
+};
+
+/// The same lock as the mutex of its name.
+pub(crate) static FAIR_MUTEX: Kind = Kind { name: "fair_mutex", is_fair: true, ..MUTEX };
+
+/// Its record has the leader's value in place of a count.
+pub(crate) static ELECTION: Kind = Kind {
+    name: "election",
+    lock: LockKind::Election,
+    holder: |_| HolderKind::Leader,
+    is_fair: true,
+    stem: ":election",
+    names: &[("channel", ["", ":news"])],
+    acquire: &election::ACQUIRE,
+    renew: &election::RENEW,
+    leader: Some(&election::LOOK),
+    ..MUTEX
+};
+
+pub(crate) static WRITE: Kind = Kind {
+    name: "write",
+    lock: LockKind::RwLock,
+    holder: |hold| if hold.reads() { HolderKind::Read } else { HolderKind::Write },
+    is_fair: true,
+    stem: ":rw",
+    record: ":writer",
+    identity: "writer",
+    other_side: Some("readers"),
+    grants: Some(&READ),
+    acquire: &rw::ACQUIRE,
+    renew: &rw::RENEW,
+    release: &rw::RELEASE,
+    end: &rw::FORCE_RELEASE,
+    clear: &rw::CLEAR,
+    look: (&rw::INSPECT, 3),
+    ..MUTEX
+};
+
+pub(crate) static READ: Kind = Kind {
+    name: "read",
+    is_shared: true,
+    is_fenced: false,
+    record: ":readers",
+    identity: "readers",
+    other_side: Some("writer"),
+    grants: None,
+    shorten: Some(&rw::SHORTEN),
+    ..WRITE
+};
+
+pub(crate) static SEMAPHORE: Kind = Kind {
+    name: "semaphore",
+    lock: LockKind::Semaphore,
+    holder: |_| HolderKind::Permit,
+    is_shared: true,
+    is_fenced: false,
+    is_fair: true,
+    stem: ":semaphore",
+    record: ":slots",
+    identity: "slots",
+    acquire: &semaphore::ACQUIRE,
+    renew: &semaphore::RENEW,
+    release: &semaphore::RELEASE,
+    shorten: Some(&semaphore::SHORTEN),
+    end: &semaphore::FORCE_RELEASE,
+    clear: &semaphore::CLEAR,
+    look: (&semaphore::INSPECT, 2),
+    ..MUTEX
+};
+
+/// All that a client has forms for from its beginning.
+pub(super) static ALL: [&Kind; 6] = [&MUTEX, &FAIR_MUTEX, &ELECTION, &READ, &WRITE, &SEMAPHORE];

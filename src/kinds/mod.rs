@@ -1,0 +1,18 @@
+//! Kinds of locks as data: which scripts each has, with which keys and arguments.
+//!
+//! [`Kind`] is a row for each kind, [`LockRecord`] one lock of a client. Every request of every
+//! kind is made in one place (`record`), by the labels in the headers of the scripts.
+
+mod form;
+mod kind;
+mod record;
+mod speech;
+
+pub use form::Preference;
+pub(crate) use form::{Form, Forms};
+pub(crate) use kind::{ELECTION, FAIR_MUTEX, Kind, MUTEX, READ, SEMAPHORE, WRITE};
+pub(crate) use record::{Ask, LockRecord};
+pub(crate) use speech::Speech;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+use super::{kind::ALL, *};
+use crate::{
+    keys::Prefix,
+    proto::{ClientId, HoldIds, LockKind, LockName, Slots},
+    scripts::Script,
+    settings::Settings,
+};
+
+/// The invoice of each kind, a semaphore for two of its nine permits.
+fn record(kind: &'static Kind) -> LockRecord {
+    let settings = Settings::default();
+    let rules = settings.rules(settings.lease).unwrap();
+    let form = Forms::new(&settings).of(kind, rules, Preference::default(), &settings);
+    let permits = (kind.lock == LockKind::Semaphore).then_some((9, 2));
+    LockRecord::own(&Prefix::default(), LockName::parse("invoice:42").unwrap(), form, permits)
+}
+
+#[test]
+fn all_names_of_keys_and_channels_are_pinned() {
+    let pinned = [
+        (&MUTEX, ", :revoked, :fence, :queue, :alive"),
+        (&FAIR_MUTEX, ", :revoked, :fence, :queue, :alive"),
+        (
+            &ELECTION,
+            ":election, :election:revoked, :election:fence, :election:queue, :election:alive",
+        ),
+        (&READ, RW),
+        (&WRITE, RW),
+        (
+            &SEMAPHORE,
+            ":semaphore:slots, :semaphore:ends, :semaphore:revoked, :semaphore:queue, \
+             :semaphore:served, :semaphore:alive, :semaphore:permits",
+        ),
+    ];
+    const RW: &str = ":rw:writer, :rw:readers, :rw:revoked, :rw:fence, :rw:queue, :rw:alive, \
+                      :rw:writers";
+    for (kind, pinned) in pinned {
+        // To clear a lock takes all of its keys.
+        let clear = record(kind).clear();
+        let ends: Vec<_> =
+            clear.keys().filter_map(|key| key.strip_prefix("quorate:{invoice:42}")).collect();
+        assert_eq!((ends.join(", "), ends.len()), (pinned.into(), clear.keys().count()));
+    }
+    let news = record(&ELECTION).channel();
+    assert_eq!(news.as_deref(), Some("quorate:{invoice:42}:election:news"));
+    assert_eq!(record(&MUTEX).channel(), None);
+}
+
+/// A label that no request knows panics where it is filled in.
+#[test]
+fn each_kind_has_what_its_scripts_name() {
+    let ids = HoldIds::new(ClientId::new([7; 16], None), None);
+    let (hold, slots) = (ids.fresh(), Slots::new([1, 2]));
+    for kind in ALL {
+        let record = record(kind);
+        let ask = Ask { slots: Some(&slots), ..Ask::new(&hold, record.rules().terms.lease) };
+        let longer = Ask { lease: ask.lease * 2, ..ask.clone() };
+        let calls = [
+            record.acquire(&ask),
+            record.renew(&ask),
+            record.renew(&longer),
+            record.release(&hold, 1),
+            record.undo(&hold),
+            record.shorten(&hold, ask.lease).unwrap(),
+            record.end(&hold, 2, ask.lease),
+            record.clear(),
+            record.look(0),
+        ];
+        for call in calls.into_iter().chain(record.look_for_leader()) {
+            let Script { name, keys, args, shared, .. } = call.script;
+            let given = shared.len() - usize::from(call.script.publishes());
+            let filled = (call.keys().count(), call.args().count(), call.shared.len());
+            assert_eq!(filled, (keys.len(), args.len(), given), "{name}");
+        }
+        let [usual, longer] = [&ask, &longer].map(|ask| record.renew(ask).shared);
+        assert_ne!(usual, longer, "{}: who enters again may want it for longer", kind.name);
+    }
+}
+
+#[test]
+fn the_two_sides_of_a_read_write_lock_know_each_other_and_a_writer_may_read() {
+    let (read, write) = (record(&READ), record(&WRITE));
+    assert_eq!(read.info().other_side.as_ref(), Some(&write.info().key));
+    assert_eq!(write.info().other_side.as_ref(), Some(&read.info().key));
+    let ids = HoldIds::new(ClientId::new([7; 16], None), None);
+    let writes = ids.fresh();
+    let under = write.under(&writes).unwrap();
+    assert_eq!((under.kind().name, &under.info().key), ("read", &read.info().key));
+    assert_eq!(under.hold(&ids).write(), Some(writes.as_str()));
+    assert!(read.under(&writes).is_none());
+}
