@@ -38,7 +38,8 @@ impl Ran<'_> {
     /// What `ARGV` had of it, by the names in the script's header.
     pub fn args(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Call { script, shared, .. } = self.call;
-        let names = script.shared.iter().filter(|name| **name != "publish").chain(script.args);
+        let names =
+            script.shared.iter().filter(|name| **name != "publish").chain(script.args.iter());
         let args = shared.iter().map(|arg| &**arg).chain(self.call.args());
         names.copied().zip(args)
     }

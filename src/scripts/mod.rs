@@ -12,3 +12,5 @@ mod headers;
 pub(crate) use catalog::{ALL, election, mutex, redisson, rw, semaphore, voter};
 pub(crate) use replies::{Answer, Holding, ListEntry, LockSeen, Mark, Value};
 pub(crate) use script::Script;
+#[cfg(test)]
+pub(crate) use script::test_script;

@@ -21,7 +21,7 @@ use super::{EmbeddedVoter, Fault, InFlight, Machine, Ran, Record, Reply};
 use crate::{
     clock::{Clock, Moment},
     proto::{Cause, HoldId, Verdict},
-    scripts::{Answer, Script, mutex},
+    scripts::{Answer, Script, mutex, test_script},
     voter::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
 };
 

@@ -78,16 +78,8 @@ async fn an_observer_is_told_of_nothing_but_scripts_of_clients_and_only_the_last
 
 #[tokio::test(start_paused = true)]
 async fn a_script_that_failed_or_answers_otherwise_has_no_answer() {
-    static BROKEN: Script = Script {
-        name: "test/broken",
-        source: "error('no', 0)",
-        keys: &["key"],
-        shared: &[],
-        args: &[],
-        width: 3,
-        votes: false,
-    };
-    static OTHER: Script = Script { name: "test/other", source: "return 7", ..BROKEN };
+    static BROKEN: Script = test_script!("test/broken", "key", "none", "error('no', 0)");
+    static OTHER: Script = test_script!("test/other", "key", "none", "return 7");
     let (voter, node, _) = connected();
     let notes = observed(&voter, |ran| format!("{:?}", ran.answer()));
     let failed = node.run(Call::of(&BROKEN, &["a"], &[])).await;

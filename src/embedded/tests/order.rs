@@ -57,17 +57,14 @@ async fn a_stopped_voter_runs_what_arrived_in_the_order_of_arrival() {
 const CONNECTIONS: usize = 3;
 
 /// Appends its argument to a log.
-static LOG: Script = Script {
-    name: "test/log",
-    source: "local length = #redis.call('HKEYS', KEYS[1])
+static LOG: Script = test_script!(
+    "test/log",
+    "log",
+    "entry",
+    "local length = #redis.call('HKEYS', KEYS[1])
         redis.call('HSET', KEYS[1], string.format('%04d', length), ARGV[1])
-        return { length, 0, '' }",
-    keys: &["log"],
-    shared: &[],
-    args: &["entry"],
-    width: 3,
-    votes: false,
-};
+        return { length, 0, '' }"
+);
 
 #[derive(Clone, Debug)]
 enum Step {

@@ -119,12 +119,12 @@ impl Seat {
         };
         let request = |request: &Arc<Request>| {
             let keys: Vec<_> = request.keys().map(|key| self.name(key)).collect();
-            let args: Vec<_> = request.args().zip(call.script.args).map(arg).collect();
+            let args: Vec<_> = request.args().zip(call.script.args.iter()).map(arg).collect();
             request.renamed(&keys, &args)
         };
         let shared = call.shared.iter().map(|arg| &**arg);
         Call {
-            shared: shared.zip(call.script.shared).map(arg).collect(),
+            shared: shared.zip(call.script.shared.iter()).map(arg).collect(),
             requests: call.requests.iter().map(request).collect(),
             ..call.clone()
         }

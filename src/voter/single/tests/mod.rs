@@ -22,32 +22,23 @@ use std::{
 use super::{Address, Looks, Security, SingleNode};
 use crate::{
     proto::Cause,
-    scripts::{Answer, Script, Value},
+    scripts::{Answer, Script, Value, test_script},
     voter::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
 };
 use quorate_support::{RedisServer, eventually_async};
 
 /// Counts how often it ran.
-static COUNT: Script = Script {
-    name: "test/count",
-    source: "return { redis.call('INCR', KEYS[1]), 0, '' }",
-    keys: &["counter"],
-    shared: &[],
-    args: &[],
-    width: 3,
-    votes: true,
-};
+static COUNT: Script =
+    test_script!("test/count", "counter", "none", "return { redis.call('INCR', KEYS[1]), 0, '' }")
+        .that_votes();
 
 /// Writes down in which order it ran.
-static WRITE: Script = Script {
-    name: "test/write",
-    source: "return { redis.call('RPUSH', KEYS[1], ARGV[1]), 0, '' }",
-    keys: &["list"],
-    shared: &[],
-    args: &["entry"],
-    width: 3,
-    votes: false,
-};
+static WRITE: Script = test_script!(
+    "test/write",
+    "list",
+    "entry",
+    "return { redis.call('RPUSH', KEYS[1], ARGV[1]), 0, '' }"
+);
 
 const DEADLINE: Duration = Duration::from_millis(200);
 
