@@ -1,15 +1,23 @@
-//! One attempt on the voters: `proto` decides, this sends and listens.
+//! One attempt on the voters, and what is left to do for a hold when a majority has granted: `proto`
+//! decides, this sends and listens.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use super::{
-    Coordinator,
+    Coordinator, Panel,
     claim::{Claim, Won},
 };
 use crate::{
     kinds::{Ask, LockRecord},
-    proto::{Attempt, Defeat, Grant, HoldId, Loss, Next, Rules, Verdict, Window},
-    voter::Call,
+    proto::{
+        Attempt, Defeat, Grant, GrantNext, Granted, HoldId, Loss, Next, Rules, Ticket, Token,
+        Verdict, Vote, Votes, Window,
+    },
+    scripts::Answer,
+    voter::{Call, Outcome, Replies},
 };
 
 impl Coordinator {
@@ -90,5 +98,101 @@ pub(super) fn outcome_of(loss: Loss) -> &'static str {
         Loss::Held => "held",
         Loss::Split => "split",
         Loss::NoQuorum => "no_quorum",
+    }
+}
+
+// When a majority has granted.
+
+/// For how many semaphores it is remembered that the client has warned.
+const MOST: usize = 1024;
+
+/// The semaphores that others use with fewer permits, as the log has it.
+#[derive(Debug, Default)]
+pub(super) struct FewerTold(Mutex<BTreeSet<Arc<str>>>);
+
+impl Coordinator {
+    /// The least that the next token of a lock may be; `None` where it gives none.
+    pub(super) fn floor(&self, record: &LockRecord) -> Option<Token> {
+        let wall_micros = || u64::try_from(self.clock.wall().as_micros()).unwrap_or(u64::MAX);
+        record.kind().is_fenced.then(|| self.floors().floor(&record.info().key, wall_micros()))
+    }
+
+    /// Where a majority does not store the token yet, it is sent to all. Where voters gave other
+    /// slots than others did, those behind are asked to go on, and `heard` has what they say. Fails
+    /// with what it was lost by, and the votes where these are not those that were granted.
+    pub(super) async fn settle(
+        &self,
+        claim: &mut Claim,
+        grant: &mut Grant,
+        replies: &mut Replies,
+        ticket: Option<Ticket>,
+        mut heard: impl FnMut(usize, Vote),
+    ) -> Result<Granted, (Loss, Option<Votes>)> {
+        let Self { panel, clock, .. } = self;
+        let mut storing = None;
+        let settled = loop {
+            match grant.next(clock.now()) {
+                GrantNext::Wait(until) => {
+                    let next = storing.as_mut().unwrap_or(&mut *replies).next();
+                    let Some((voter, outcome)) = clock.in_time(until, next).await else { continue };
+                    if storing.is_some() {
+                        let vote = panel.standings.vote(&outcome, grant.started());
+                        grant.heard_of_token(voter, vote.verdict);
+                    } else {
+                        heard(voter, panel.hear(grant, voter, &outcome));
+                    }
+                }
+                GrantNext::Store(token, voters) => {
+                    // A voter that refused may grant now.
+                    claim.owe_all();
+                    let ask = Ask { token: Some(token), ..claim.ask() };
+                    storing = Some(panel.ask(&voters, &claim.record().renew(&ask)));
+                }
+                GrantNext::AskForSlots { floors, voters } => {
+                    claim.owe_all();
+                    let ask = Ask { ticket, slots: Some(&floors), ..claim.ask() };
+                    panel.ask_again(replies, &voters, &claim.record().acquire(&ask));
+                }
+                GrantNext::Done(granted) => break Ok(granted),
+                GrantNext::Lost(loss, votes) => break Err((loss, votes)),
+            }
+        };
+        if storing.is_some() {
+            let outcome = if settled.is_ok() { "stored" } else { "failed" };
+            self.series(claim.record()).token_repairs.of(outcome).count(1);
+        }
+        if let Ok(Granted { token: Some(token), .. }) = settled {
+            self.floors().seen(&claim.record().info().key, token);
+        }
+        if let (Ok(_), Some(fewer)) = (&settled, grant.fewer()) {
+            self.warn_of_fewer(claim.record(), fewer);
+        }
+        settled
+    }
+
+    /// Says once of each semaphore that others use it with fewer permits: these count from now on.
+    fn warn_of_fewer(&self, record: &LockRecord, fewer: u16) {
+        let (key, lock) = (Arc::clone(&record.info().key), record.info().name.as_str());
+        let mut told = self.fewer_told.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() >= MOST {
+            told.clear();
+        }
+        if told.insert(key) {
+            let permits = record.info().permits;
+            tracing::warn!(lock, permits, fewer, "others use the semaphore with fewer permits");
+        }
+    }
+}
+
+impl Panel {
+    /// A voter's vote as it counts when a new hold has asked since then; takes note of what came
+    /// with it.
+    pub(super) fn hear(&self, grant: &mut Grant, voter: usize, outcome: &Outcome<Answer>) -> Vote {
+        let mut vote = self.standings.vote(outcome, grant.started());
+        if grant.has_slots() && crate::mutant!("quarantined_slot_counts") {
+            vote = Vote::of(outcome);
+        }
+        grant.heard(voter, &mut vote);
+        vote
     }
 }

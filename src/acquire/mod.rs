@@ -8,26 +8,22 @@
 //!    What is asked is made by `kinds`, and left to each voter's task (`panel`).
 //! 3. `voter::task` sends what has gathered as one call, and says which answers count
 //!    (`voter::standings`).
-//! 4. `proto::Bid` decides on the answers; `settle` has the token stored. A `Won` is a majority's
+//! 4. `proto::Bid` decides on the answers; `attempt` has the token stored. A `Won` is a majority's
 //!    votes, given back where it is dropped (`claim`).
 //! 5. `hold::held` takes them over; `hold::keeper` renews them, and `release` gives them back.
 //!
 //! A call that does not wait asks once, from no place (`attempt`).
 
-mod admission;
 mod attempt;
 mod census;
 mod claim;
 mod ears;
-mod foreign;
 mod gate;
 mod line;
 mod panel;
-mod question;
 mod queue;
 mod release;
 mod roster;
-mod settle;
 mod succession;
 mod waiting;
 mod wakeup;
@@ -54,11 +50,10 @@ use crate::{
     series::{AllLockSeries, LockSeries},
     settings::Settings,
 };
-use admission::Admission;
-use gate::ClosingGate;
+use attempt::FewerTold;
+use gate::{Admission, ClosingGate};
 use line::Lines;
 use queue::PLACES;
-use settle::FewerTold;
 
 /// What all locks of one client share.
 #[derive(Debug)]

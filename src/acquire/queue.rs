@@ -6,10 +6,10 @@ use futures::future::OptionFuture;
 
 use super::{
     Coordinator,
-    admission::Admitted,
     attempt::outcome_of,
     claim::{Claim, Won},
     ears::Ears,
+    gate::Admitted,
     line::Turn,
 };
 use crate::{

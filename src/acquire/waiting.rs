@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Coordinator, Won,
-    admission::overloaded,
+    gate::overloaded,
     line::{LinePlace, Turn},
 };
 use crate::{
