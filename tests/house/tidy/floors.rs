@@ -6,7 +6,7 @@ use super::{code, in_word};
 use crate::tree::files;
 
 /// From low to high.
-const FLOORS: [&[&str]; 13] = [
+const FLOORS: [&[&str]; 14] = [
     &["proto", "mutant", "metric"],
     &["client_thread"],
     &["clock", "signal", "fence", "series"],
