@@ -41,8 +41,8 @@ pub(crate) struct Kind {
     pub(crate) record: &'static str,
     /// What stands before and behind the stem, for keys and channels not called by their labels.
     pub(crate) names: &'static [(&'static str, [&'static str; 2])],
-    /// Its label that tells it from all other locks.
-    pub(crate) identity: &'static str,
+    /// The label of what tells it from all other locks, where its record does not.
+    pub(crate) identity: Option<&'static str>,
     /// The label by which the other side of a read/write lock is known.
     pub(crate) other_side: Option<&'static str>,
     /// What its holder may have besides, at once: who writes may read.
@@ -85,7 +85,7 @@ pub(crate) static MUTEX: Kind = Kind {
     stem: "",
     record: "",
     names: &[],
-    identity: "lock",
+    identity: None,
     other_side: None,
     grants: None,
     ending: "",
@@ -123,7 +123,6 @@ pub(crate) static WRITE: Kind = Kind {
     is_fair: true,
     stem: ":rw",
     record: ":writer",
-    identity: "writer",
     other_side: Some("readers"),
     grants: Some(&READ),
     acquire: &rw::ACQUIRE,
@@ -140,7 +139,6 @@ pub(crate) static READ: Kind = Kind {
     is_shared: true,
     is_fenced: false,
     record: ":readers",
-    identity: "readers",
     other_side: Some("writer"),
     grants: None,
     shorten: Some(&rw::SHORTEN),
@@ -156,7 +154,6 @@ pub(crate) static SEMAPHORE: Kind = Kind {
     is_fair: true,
     stem: ":semaphore",
     record: ":slots",
-    identity: "slots",
     acquire: &semaphore::ACQUIRE,
     renew: &semaphore::RENEW,
     release: &semaphore::RELEASE,

@@ -107,9 +107,12 @@ impl LockInfo {
         self.kind.names.iter().any(|(label, _)| *label == "channel")
     }
 
+    /// What a key or a channel is called that a header names.
     fn name_of(&self, label: &'static str) -> Word<'_> {
-        match self.kind.names.iter().find(|(of, _)| *of == label) {
-            _ if label == "lock" => (&self.lock).into(),
+        if label == "lock" {
+            return (&self.lock).into();
+        }
+        match self.kind.names.iter().find(|(named, _)| *named == label) {
             Some((_, [before, behind])) => Word::Text([before, &self.stem, behind]),
             None => Word::Text([&self.stem, ":", label]),
         }
@@ -164,10 +167,11 @@ impl LockRecord {
         let permits = permits.map(|(permits, _)| permits);
         let (key, other_side) = (Arc::clone(&lock), None);
         let info = LockInfo { kind, name, key, permits, other_side, wanted, lock, stem, form };
-        let key = match wanted {
-            1 => info.name_of(kind.identity).into(),
+        let key = match (wanted, kind.identity) {
+            (1, Some(label)) => info.name_of(label).into(),
+            (1, None) => Arc::clone(&info.lock),
             // Who has some enters again by asking for as many.
-            many => format!("{} {many}", info.lock).into(),
+            (many, _) => format!("{} {many}", info.lock).into(),
         };
         let other_side = kind.other_side.map(|label| info.name_of(label).into());
         let info = Arc::new(LockInfo { key, other_side, ..info });
