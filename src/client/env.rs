@@ -122,8 +122,8 @@ impl Builder {
     ///
     /// [`is_invalid`](Error::is_invalid): there are no voters; a value cannot be read; or a
     /// variable is probably misspelt. That is a name that differs from one above by one or two
-    /// letters, or by a unit at its end (`QUORATE_LEASE_MS`). The message has the name and the
-    /// value, but never a password.
+    /// letters in one place, or by a unit at its end (`QUORATE_LEASE_MS`). The message has the name
+    /// and the value, but never a password.
     /// What the values say is checked by [`connect`](Self::connect).
     ///
     /// # Examples
@@ -172,7 +172,7 @@ impl Builder {
 
     /// The names of the variables that [`from_env`](Self::from_env) reads.
     pub fn variables() -> impl Iterator<Item = &'static str> {
-        names()
+        SETTINGS.iter().map(|(name, _)| *name).chain(OTHERS)
     }
 }
 
@@ -186,7 +186,7 @@ impl Variables {
             let Some(name) = name.to_str().filter(|name| name.starts_with("QUORATE_")) else {
                 continue;
             };
-            if !names().any(|known| known == name) {
+            if !Builder::variables().any(|known| known == name) {
                 check_spelling(name)?;
                 continue;
             }
@@ -209,37 +209,31 @@ impl Variables {
     }
 
     fn with_credentials(&self, builder: Builder) -> Result<Builder, Error> {
-        let user = self.get(USER).map(str::to_owned);
-        let login = move |password: &str| match &user {
-            Some(user) => Credentials::new(user, password),
-            None => Credentials::password(password),
-        };
-        match (self.get(PASSWORD), self.get(PASSWORD_FILE)) {
-            (Some(_), Some(_)) => {
-                Err(Error::invalid(format!("{PASSWORD} and {PASSWORD_FILE} are both set")))
+        let [user, password, file] =
+            [USER, PASSWORD, PASSWORD_FILE].map(|name| self.get(name).map(str::to_owned));
+        let why = match (&user, &password, &file) {
+            (_, Some(_), Some(_)) => format!("{PASSWORD} and {PASSWORD_FILE} are both set"),
+            (Some(_), None, None) => {
+                format!("{USER} is set without {PASSWORD} or {PASSWORD_FILE}")
             }
-            (Some(password), None) => {
-                let credentials = login(password);
-                Ok(builder.credentials(move |_| {
-                    let credentials = credentials.clone();
-                    async move { Ok::<_, Error>(credentials) }
-                }))
-            }
-            (None, Some(file)) => {
-                let file = file.to_owned();
-                Ok(builder.credentials(move |_| {
+            (None, None, None) => return Ok(builder),
+            _ => {
+                return Ok(builder.credentials(move |_| {
                     // A small file, read once in a connection.
-                    let password = fs::read_to_string(&file);
-                    let password = password.map_err(|error| format!("{file}: {error}"));
-                    let credentials = password.map(|password| login(password.trim_end()));
+                    let read = file.as_ref().map(|file| {
+                        let text = fs::read_to_string(file).map_err(|why| format!("{file}: {why}"));
+                        text.map(|text| text.trim_end().to_owned())
+                    });
+                    let password = read.unwrap_or_else(|| Ok(password.clone().unwrap_or_default()));
+                    let credentials = password.map(|password| match &user {
+                        Some(user) => Credentials::new(user, password),
+                        None => Credentials::password(password),
+                    });
                     async move { credentials }
-                }))
+                }));
             }
-            (None, None) if self.get(USER).is_some() => {
-                Err(Error::invalid(format!("{USER} is set without {PASSWORD} or {PASSWORD_FILE}")))
-            }
-            (None, None) => Ok(builder),
-        }
+        };
+        Err(Error::invalid(why))
     }
 
     #[cfg(feature = "tls")]
@@ -310,34 +304,21 @@ fn wrong(name: &str, value: &str, expected: &str) -> Error {
     Error::invalid(format!("{name} is {value:?}: {expected}"))
 }
 
-fn names() -> impl Iterator<Item = &'static str> {
-    SETTINGS.iter().map(|(name, _)| *name).chain(OTHERS)
-}
-
 /// An operator who misspells a setting would run with its default, and not notice it.
 fn check_spelling(name: &str) -> Result<(), Error> {
     let units = ["_MS", "_MILLIS", "_S", "_SEC", "_SECS", "_SECONDS"];
     let bare = units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name);
-    let close = names().map(|known| (distance(bare, known), known)).min();
-    match close.filter(|(letters, _)| *letters <= 2) {
-        Some((_, known)) => Err(Error::invalid(format!("{name} is unknown; is {known} meant?"))),
-        None => Ok(()),
-    }
-}
-
-/// How many letters have to be changed, added or left out (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.bytes().enumerate() {
-        let mut before = row[0];
-        row[0] = above + 1;
-        for (at, known) in other.bytes().enumerate() {
-            let changed = before + usize::from(letter != known);
-            before = row[at + 1];
-            row[at + 1] = changed.min(before + 1).min(row[at] + 1);
-        }
-    }
-    row[other.len()]
+    let meant = |known: &&str| {
+        // What is the same at the beginning and at the end.
+        let same = |(one, other): &(u8, u8)| one == other;
+        let head = bare.bytes().zip(known.bytes()).take_while(same).count();
+        let tail = bare.bytes().rev().zip(known.bytes().rev()).take_while(same).count();
+        let [shorter, longer] = [usize::min, usize::max].map(|of| of(bare.len(), known.len()));
+        (head + tail).min(shorter) + 2 >= longer
+    };
+    Builder::variables().find(meant).map_or(Ok(()), |known| {
+        Err(Error::invalid(format!("{name} is unknown; is {known} meant?")))
+    })
 }
 
 /// Separated by blanks, and by commas before an address: those within one separate its sentinels.
