@@ -77,40 +77,27 @@ impl Keyspace {
         self.entries.clear();
     }
 
-    /// Reads or changes the hash under `key`. An empty one is not there, before and after it.
-    pub(super) fn with_hash<T>(
+    /// Reads or changes what is under `key`, where that is of the type of this `empty` value; `act`
+    /// knows that. An empty one is not there, before and after it.
+    pub(super) fn with<T>(
         &mut self,
         key: &str,
-        act: impl FnOnce(&mut Hash) -> T,
+        empty: Stored,
+        act: impl FnOnce(&mut Stored) -> Option<T>,
     ) -> Result<T, String> {
-        let stored = self.get_or_put(key, Stored::Hash(Hash::new()));
-        let Stored::Hash(hash) = stored else { return Err(wrong_type()) };
-        let (result, is_empty) = (act(hash), hash.is_empty());
-        if is_empty {
-            self.entries.remove(key);
-        }
-        Ok(result)
-    }
-
-    /// The same for a sorted set.
-    pub(super) fn with_sorted_set<T>(
-        &mut self,
-        key: &str,
-        act: impl FnOnce(&mut SortedSet) -> T,
-    ) -> Result<T, String> {
-        let stored = self.get_or_put(key, Stored::SortedSet(SortedSet::default()));
-        let Stored::SortedSet(set) = stored else { return Err(wrong_type()) };
-        let (result, is_empty) = (act(set), set.0.is_empty());
-        if is_empty {
-            self.entries.remove(key);
-        }
-        Ok(result)
-    }
-
-    fn get_or_put(&mut self, key: &str, stored: Stored) -> &mut Stored {
         self.sweep(key);
-        let fresh = KeyEntry { stored, expires_at_ms: None };
-        &mut self.entries.entry(key.into()).or_insert(fresh).stored
+        let fresh = KeyEntry { stored: empty, expires_at_ms: None };
+        let stored = &mut self.entries.entry(key.into()).or_insert(fresh).stored;
+        let result = act(stored);
+        let is_empty = match stored {
+            Stored::Text(_) => false,
+            Stored::Hash(hash) => hash.is_empty(),
+            Stored::SortedSet(set) => set.0.is_empty(),
+        };
+        if is_empty {
+            self.entries.remove(key);
+        }
+        result.ok_or_else(wrong_type)
     }
 
     /// Sets when a key expires. Tells whether there is such a key.

@@ -1,6 +1,13 @@
-//! What goes wrong, on purpose, between clients and a voter.
+//! What a test does to a voter and sees of it: what goes wrong, on purpose, between clients and the
+//! voter, and which scripts run.
 
 use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    commands::Reply,
+    data::{Keyspace, Record},
+};
+use crate::voter::Call;
 
 /// Something that goes wrong with the requests to one voter.
 ///
@@ -88,10 +95,6 @@ struct Rule {
     left: Option<u64>,
 }
 
-/// The faults that act on one request, or on one message.
-#[derive(Debug)]
-pub(super) struct Fate(Vec<Fault>);
-
 impl FaultRules {
     pub(super) fn add(&mut self, fault: Fault, left: Option<u64>) -> u64 {
         self.next += 1;
@@ -103,8 +106,8 @@ impl FaultRules {
         self.in_force.remove(&rule);
     }
 
-    /// The fate of what is sent now.
-    pub(super) fn decide_fate(&mut self, sent: &Sent<'_>) -> Fate {
+    /// The faults that act on what is sent now, a request or a message.
+    pub(super) fn decide_fate(&mut self, sent: &Sent<'_>) -> Vec<Fault> {
         let mut faults = Vec::new();
         if sent.is_message {
             // It is no request: it uses none up, and is lost with the way back alone.
@@ -123,29 +126,90 @@ impl FaultRules {
         if let Some(decide) = &mut self.each {
             faults.extend(decide(sent));
         }
-        Fate(faults)
+        faults
     }
 }
 
-impl Fate {
-    pub(super) fn has(&self, fault: Fault) -> bool {
-        self.0.contains(&fault)
+/// What the way to the voter takes, and the way back.
+pub(super) fn delays(faults: &[Fault]) -> (Duration, Duration) {
+    faults.iter().fold((Duration::ZERO, Duration::ZERO), |(to, from), fault| match fault {
+        Fault::Delay { there, back } => (to + *there, from + *back),
+        _ => (to, from),
+    })
+}
+
+/// A request for which a script ran, as
+/// [`EmbeddedVoter::observe`](super::EmbeddedVoter::observe) tells it.
+#[derive(Debug)]
+pub struct Ran<'a> {
+    pub(super) client: &'a str,
+    /// Of this request alone.
+    pub(super) call: &'a Call,
+    pub(super) reply: &'a Result<Reply, String>,
+    pub(super) again: bool,
+    pub(super) keyspace: &'a Keyspace,
+}
+
+impl Ran<'_> {
+    /// Which client sent it: the label of its machine, or the number of its connection.
+    pub fn client(&self) -> &str {
+        self.client
     }
 
-    /// What the way to the voter takes.
-    pub(super) fn there(&self) -> Duration {
-        self.delays().map(|(there, _)| there).sum()
+    /// The script's name, `mutex/acquire` for one.
+    pub fn script(&self) -> &'static str {
+        self.call.script.name
     }
 
-    /// What the way back takes.
-    pub(super) fn back(&self) -> Duration {
-        self.delays().map(|(_, back)| back).sum()
+    /// What `KEYS` had of it.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.call.keys()
     }
 
-    fn delays(&self) -> impl Iterator<Item = (Duration, Duration)> {
-        self.0.iter().filter_map(|fault| match fault {
-            Fault::Delay { there, back } => Some((*there, *back)),
-            _ => None,
-        })
+    /// What `ARGV` had of it, by the names in the script's header.
+    pub fn args(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let Call { script, shared, .. } = self.call;
+        let names =
+            script.shared.iter().filter(|name| **name != "publish").chain(script.args.iter());
+        let args = shared.iter().map(|arg| &**arg).chain(self.call.args());
+        names.copied().zip(args)
+    }
+
+    /// The argument with this name; `None` where the script takes no such one.
+    pub fn arg(&self, name: &str) -> Option<&str> {
+        self.args().find_map(|(named, arg)| (named == name).then_some(arg))
+    }
+
+    /// Its answer begins with `code, ms, id`. What they mean stands at the top of the script's
+    /// file.
+    ///
+    /// # Errors
+    ///
+    /// The message with which the script failed as a whole, or that the reply is of another shape.
+    pub fn answer(&self) -> Result<(i64, i64, &str), &str> {
+        if let Reply::List(entries) = self.reply.as_ref().map_err(String::as_str)?
+            && let [Reply::Int(code), Reply::Int(ms), Reply::Text(id), ..] = entries.as_slice()
+        {
+            return Ok((*code, *ms, id));
+        }
+        Err("the reply does not begin with code, ms, id")
+    }
+
+    /// The entries of its answer behind these three.
+    pub fn more(&self) -> &[Reply] {
+        match self.reply {
+            Ok(Reply::List(entries)) => entries.get(3..).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+
+    /// Whether it is the second run of one request, by [`Fault::RunTwice`](super::Fault::RunTwice).
+    pub fn again(&self) -> bool {
+        self.again
+    }
+
+    /// The live keys after it, sorted.
+    pub fn records(&self) -> Vec<Record> {
+        self.keyspace.records().collect()
     }
 }

@@ -5,7 +5,7 @@ use std::{cell::RefCell, mem, ptr};
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value};
 
 use super::{
-    commands::{Answered, Command, Reply, integer, wrong_number_of_arguments},
+    commands::{self, Answered, Reply, integer, wrong_number_of_arguments},
     data::Database,
 };
 use crate::{scripts::Script, voter::Call};
@@ -32,17 +32,18 @@ pub(super) fn run(database: &mut Database, call: &Call) -> Result<Reply, String>
 /// Runs one command, `EVAL` included.
 pub(super) fn command(database: &mut Database, words: &[&str]) -> Result<Reply, String> {
     let [name, words @ ..] = words else { return Err("ERR empty command".into()) };
-    if name.eq_ignore_ascii_case("eval") {
+    let lower = name.to_ascii_lowercase();
+    if lower == "eval" {
         return eval(database, words);
     }
-    let Some(command) = Command::find(name) else {
-        let words: String = words.iter().flat_map(|word| ["'", word, "' "]).collect();
-        return Err(format!("ERR unknown command '{name}', with args beginning with: {words}"));
-    };
-    if !command.takes(words.len()) {
-        return Err(wrong_number_of_arguments(name));
+    match commands::takes(&lower, words.len()) {
+        Some(true) => commands::run(database, &lower, words).map(Reply::from),
+        Some(false) => Err(wrong_number_of_arguments(&lower)),
+        None => {
+            let words: String = words.iter().flat_map(|word| ["'", word, "' "]).collect();
+            Err(format!("ERR unknown command '{name}', with args beginning with: {words}"))
+        }
     }
-    (command.run)(database, words).map(Reply::from)
 }
 
 fn eval(database: &mut Database, words: &[&str]) -> Result<Reply, String> {
@@ -150,13 +151,14 @@ fn command_from_script(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
         let (name, words) = words
             .split_first()
             .ok_or("ERR Please specify at least one argument for this redis lib call")?;
-        let command = Command::find(name).ok_or("ERR Unknown Redis command called from script")?;
-        if !command.takes(words.len()) {
+        let name = name.to_ascii_lowercase();
+        let takes = commands::takes(&name, words.len());
+        if !takes.ok_or("ERR Unknown Redis command called from script")? {
             return Err("ERR Wrong number of args calling Redis command from script".into());
         }
         let mut database = lua.app_data_mut::<Database>();
         let database = database.as_mut().expect("the state was built with a database");
-        command.run_in_script(database, words)
+        commands::run_in_script(database, &name, words)
     });
     match answer {
         Ok(Answered::Reply(reply)) => lua_value(lua, reply),

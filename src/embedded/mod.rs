@@ -19,12 +19,10 @@
 //! ```
 
 mod commands;
-mod connection;
 mod data;
 mod fault;
 mod life;
 mod lua;
-mod observe;
 mod server;
 mod voter;
 
@@ -33,8 +31,7 @@ mod tests;
 
 pub use commands::Reply;
 pub use data::Record;
-pub use fault::{Fault, InFlight, Sent};
-pub use observe::Ran;
+pub use fault::{Fault, InFlight, Ran, Sent};
 pub use voter::{EmbeddedVoter, FaultGuard};
 
 pub use crate::clock::Machine;

@@ -1,29 +1,32 @@
 //! The voter's inside: its data, its connections, what is under way on them, and what happens to
-//! all of this.
+//! all of this; and what a client has of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    mem,
+    fmt, mem,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use futures::future::{self, BoxFuture};
 use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
     commands::Reply,
     data::{ConnectionId, Database, Keyspace, Message},
-    fault::{Fate, Fault, FaultRules, InFlight, Sent},
+    fault::{Fault, FaultRules, InFlight, Ran, Sent, delays},
     life::{ServerClock, ServerLife},
     lua,
-    observe::{self, Observe},
 };
 use crate::{
     clock::{Clock, Moment},
-    proto::{Cause, ClockOffset, ServerInfo},
-    scripts::Value,
-    voter::{Call, Ear, KeySearch, KeysFound, ONLY, Outcome, Stamp, lock},
+    proto::{Cause, ClockOffset, ServerReport},
+    scripts::{Answer, Value},
+    voter::{Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp, lock},
 };
+
+/// How long an answer is waited for where the request says nothing about it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One embedded voter.
 pub(super) struct Server {
@@ -50,7 +53,8 @@ pub(super) struct ServerState {
     counted: u64,
     /// How often each script ran for a client.
     pub(super) runs: BTreeMap<&'static str, u64>,
-    pub(super) observe: Option<Box<Observe>>,
+    /// Is told of each script that ran, under the voter's lock.
+    pub(super) observe: Option<Box<dyn Fn(&Ran<'_>) + Send + Sync>>,
     after: Vec<After>,
 }
 
@@ -92,8 +96,7 @@ pub(super) struct Link {
 type Asker = oneshot::Sender<Outcome<Value>>;
 
 /// What a client asks for.
-#[derive(Debug)]
-pub(super) enum Errand {
+enum Errand {
     Run(Call),
     Subscribe(Arc<str>),
     Unsubscribe(Arc<str>),
@@ -118,7 +121,7 @@ struct Request {
     client: Arc<str>,
     runtime: Handle,
     errand: Errand,
-    fate: Fate,
+    fate: Vec<Fault>,
 }
 
 impl Server {
@@ -194,10 +197,6 @@ impl ServerState {
         self.life.forget(self.now);
     }
 
-    pub(super) fn rename(&mut self) {
-        self.life.rename(self.now);
-    }
-
     /// From now on nothing gets to its disk.
     pub(super) fn lose_writes(&mut self) {
         self.disk = Some((self.now, self.database.keyspace.clone()));
@@ -230,29 +229,15 @@ impl ServerState {
         }
     }
 
-    pub(super) fn stop(&mut self) {
-        self.change_condition(ServerCondition::Running, ServerCondition::Stopped);
-    }
-
-    pub(super) fn resume(&mut self) {
-        self.change_condition(ServerCondition::Stopped, ServerCondition::Running);
-    }
-
-    fn change_condition(&mut self, from: ServerCondition, to: ServerCondition) {
-        if self.condition == from {
-            self.condition = to;
+    pub(super) fn stop(&mut self, stopped: bool) {
+        if self.condition != ServerCondition::Killed {
+            let (stops, goes_on) = (ServerCondition::Stopped, ServerCondition::Running);
+            self.condition = if stopped { stops } else { goes_on };
         }
     }
 
-    /// What it says of itself. `wall`: what the client's clock shows.
-    pub(super) fn survey(&self, wall: Duration) -> Outcome<ServerInfo> {
-        self.must_run()?;
-        let clock = ClockOffset::new(self.clock.shown(self.now), wall, Duration::ZERO);
-        Ok(self.life.survey(clock, self.now))
-    }
-
     /// Of patterns it knows names, and names with a star at their end.
-    pub(super) fn search(&self, search: &KeySearch) -> Outcome<KeysFound> {
+    fn search(&self, search: &KeySearch) -> Outcome<KeysFound> {
         self.must_run()?;
         let fits = |name: &str| match search.names.strip_suffix('*') {
             Some(begin) => name.starts_with(begin),
@@ -274,19 +259,14 @@ impl ServerState {
 
 /// Connections.
 impl ServerState {
-    pub(super) fn connect(
-        &mut self,
-        ear: Arc<dyn Ear>,
-        clock: Clock,
-        runtime: Handle,
-    ) -> ConnectionId {
+    fn connect(&mut self, ear: Arc<dyn Ear>, clock: Clock) -> ConnectionId {
         let id = self.count();
         let machine = clock.machine().map(|machine| machine.label().into());
         let link = Link {
             client: machine.unwrap_or_else(|| id.to_string().into()),
             ear,
             clock,
-            runtime,
+            runtime: Handle::current(),
             stands: false,
             unmet: 0,
             wanted: BTreeSet::new(),
@@ -302,7 +282,7 @@ impl ServerState {
     }
 
     /// The client goes. What it sent still arrives.
-    pub(super) fn close(&mut self, id: ConnectionId) {
+    fn close(&mut self, id: ConnectionId) {
         self.database.channels.unsubscribe_all(id);
         let Some(link) = self.links.remove(&id) else { return };
         self.after.push(Box::new(move |_| {
@@ -387,9 +367,9 @@ impl ServerState {
         let identity = self.life.identity(self.now);
         self.after.push(Box::new(move |server| {
             let lacks_data = ear.met(ONLY, &identity, Some(stamp));
-            let mut state = lock(&server.state);
+            let state = &mut *lock(&server.state);
             if lacks_data {
-                state.rename();
+                state.life.rename(state.now);
             }
             if let Some(link) = state.links.get_mut(&id) {
                 link.unmet -= 1;
@@ -410,7 +390,7 @@ impl ServerState {
 /// Requests and messages on their ways.
 impl ServerState {
     /// Sends a request on its way.
-    pub(super) fn send(
+    fn send(
         &mut self,
         id: ConnectionId,
         errand: Errand,
@@ -434,11 +414,11 @@ impl ServerState {
         let fate =
             self.rules.decide_fate(&Sent { client: &link.client, script, is_message: false });
         let (asker, answered) = oneshot::channel();
-        if fate.has(Fault::DropRequests) {
+        if fate.contains(&Fault::DropRequests) {
             link.forsake(asker);
             return Ok(answered);
         }
-        let at = link.last_there.max(self.now + fate.there());
+        let at = link.last_there.max(self.now + delays(&fate).0);
         link.last_there = at;
         let (client, runtime) = (Arc::clone(&link.client), link.runtime.clone());
         self.look_again(&runtime, at);
@@ -483,7 +463,7 @@ impl ServerState {
             let Some(link) = self.links.get(&connection) else { continue };
             let sent = Sent { client: &link.client, script: None, is_message: true };
             let fate = self.rules.decide_fate(&sent);
-            if !fate.has(Fault::DropReplies) && !fate.has(Fault::DropRequests) {
+            if !fate.contains(&Fault::DropReplies) && !fate.contains(&Fault::DropRequests) {
                 let (content, runtime) = (Content::Message(message), link.runtime.clone());
                 self.send_back(Parcel { connection, asker: None, content }, &fate, &runtime);
             }
@@ -494,10 +474,10 @@ impl ServerState {
         let Request { client, runtime, errand, fate } = request;
         let mut outcome = Ok(Value::Nil);
         match errand {
-            _ if fate.has(Fault::CutBeforeRun) => {}
+            _ if fate.contains(&Fault::CutBeforeRun) => {}
             Errand::Run(call) => {
                 outcome = self.run(&client, &call, &fate, false);
-                if fate.has(Fault::RunTwice) {
+                if fate.contains(&Fault::RunTwice) {
                     // What it leaves counts, not what it says.
                     drop(self.run(&client, &call, &fate, true));
                 }
@@ -511,8 +491,8 @@ impl ServerState {
             // What it answers is read when the answer arrives.
             Errand::Subscribe(_) | Errand::Identify => {}
         }
-        let is_cut = fate.has(Fault::CutBeforeRun) || fate.has(Fault::CutAfterRun);
-        if is_cut || fate.has(Fault::DropReplies) {
+        let is_cut = fate.contains(&Fault::CutBeforeRun) || fate.contains(&Fault::CutAfterRun);
+        if is_cut || fate.contains(&Fault::DropReplies) {
             if let (Some(link), Some(asker)) = (self.links.get_mut(&connection), asker) {
                 link.forsake(asker);
             }
@@ -526,11 +506,33 @@ impl ServerState {
     }
 
     /// Runs a script for a client, possibly not for the first time.
-    fn run(&mut self, client: &str, call: &Call, fate: &Fate, again: bool) -> Outcome<Value> {
+    fn run(&mut self, client: &str, call: &Call, fate: &[Fault], again: bool) -> Outcome<Value> {
         *self.runs.entry(call.script.name).or_default() += call.requests.len() as u64;
-        self.database.is_full = fate.has(Fault::NoRoom);
-        let observe = self.observe.as_deref();
-        let mut reply = observe::run(&mut self.database, observe, client, call, again);
+        self.database.is_full = fate.contains(&Fault::NoRoom);
+        let mut reply = match &self.observe {
+            None => lua::run(&mut self.database, call),
+            // One by one, so that the records after each can be seen. It comes to what it would
+            // together: the requests share nothing but the voter's data.
+            Some(observe) => {
+                let ran = (0..call.requests.len()).map(|request| {
+                    let (database, call) = (&mut self.database, &call.pick(&[request]));
+                    let reply = lua::run(database, call);
+                    observe(&Ran {
+                        client,
+                        call,
+                        reply: &reply,
+                        again,
+                        keyspace: &database.keyspace,
+                    });
+                    match reply? {
+                        Reply::List(entries) => Ok(entries),
+                        other => Ok(vec![other]),
+                    }
+                });
+                let ran: Result<Vec<_>, String> = ran.collect();
+                ran.map(|entries| Reply::List(entries.concat()))
+            }
+        };
         if let Ok(Reply::List(entries)) = &mut reply
             && call.script.votes
         {
@@ -540,8 +542,8 @@ impl ServerState {
         reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
     }
 
-    fn send_back(&mut self, parcel: Parcel, fate: &Fate, runtime: &Handle) {
-        let mut at = self.now + fate.back();
+    fn send_back(&mut self, parcel: Parcel, fate: &[Fault], runtime: &Handle) {
+        let mut at = self.now + delays(fate).1;
         if let Some(link) = self.links.get_mut(&parcel.connection) {
             at = at.max(link.last_back);
             link.last_back = at;
@@ -572,4 +574,107 @@ impl Link {
 /// Whoever asked may have gone: then nobody misses the answer.
 fn answer(asker: Asker, outcome: Outcome<Value>) {
     drop(asker.send(outcome));
+}
+
+/// A client's connection. It ends when it is dropped.
+pub(super) struct Connection {
+    server: Arc<Server>,
+    clock: Clock,
+    id: ConnectionId,
+}
+
+impl Connection {
+    /// Connects a client of this clock. Timers run on the current runtime.
+    pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>, clock: Clock) -> Self {
+        let id = server.act(|state| state.connect(ear, clock.clone()));
+        Self { server, clock, id }
+    }
+
+    fn ask(
+        &self,
+        errand: Errand,
+        deadline: Duration,
+    ) -> impl Future<Output = Outcome<Value>> + use<> {
+        let sent = self.server.act(|state| state.send(self.id, errand));
+        let clock = self.clock.clone();
+        async move {
+            tokio::select! {
+                biased;
+                outcome = sent? => outcome.unwrap_or_else(|_| Err(Cause::Broken("closed".into()))),
+                () = clock.sleep(deadline) => Err(Cause::TimedOut(deadline)),
+            }
+        }
+    }
+
+    fn ask_for_nothing(&self, errand: Errand) -> BoxFuture<'static, Outcome<()>> {
+        let answer = self.ask(errand, PATIENCE);
+        Box::pin(async move { answer.await.map(drop) })
+    }
+}
+
+impl Node for Connection {
+    fn send(&self, call: Call) -> BoxFuture<'static, Answers> {
+        let (deadline, requests, width) = (call.deadline, call.requests.len(), call.script.width);
+        let answer = self.ask(Errand::Run(call), deadline);
+        Box::pin(async move {
+            match answer.await {
+                Ok(value) => Answer::each(value, requests, width),
+                Err(cause) => vec![Err(cause); requests],
+            }
+        })
+    }
+
+    fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        self.ask_for_nothing(Errand::Subscribe(channel))
+    }
+
+    fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
+        self.ask_for_nothing(Errand::Unsubscribe(channel))
+    }
+
+    fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
+        let (server, answer) = (Arc::clone(&self.server), self.ask(Errand::Identify, PATIENCE));
+        Box::pin(async move {
+            answer.await?;
+            Ok(server.act(|state| state.life.identity(state.now)))
+        })
+    }
+
+    fn rename(&self, _: usize) -> BoxFuture<'static, Outcome<()>> {
+        self.server.act(|state| state.life.rename(state.now));
+        Box::pin(future::ready(Ok(())))
+    }
+
+    fn survey(&self, _calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
+        let wall = self.clock.wall();
+        let info = self.server.act(|state| {
+            state.must_run()?;
+            let clock = ClockOffset::new(state.clock.shown(state.now), wall, Duration::ZERO);
+            Ok(state.life.survey(clock, state.now))
+        });
+        let report = ServerReport { server: self.server.label.to_string(), info };
+        Box::pin(future::ready(Ok(vec![report])))
+    }
+
+    fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>> {
+        let found = self.server.act(|state| state.search(&search));
+        Box::pin(future::ready(found))
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        let (server, id) = (Arc::clone(&self.server), self.id);
+        Box::pin(async move { server.act(|state| state.close(id)) })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.server.act(|state| state.close(self.id));
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Connection({} to {})", self.id, self.server.label)
+    }
 }

@@ -2,11 +2,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
     commands::Reply,
-    connection::Connection,
     data::Record,
-    fault::{Fault, InFlight, Sent},
-    observe::Ran,
-    server::{Server, ServerState},
+    fault::{Fault, InFlight, Ran, Sent},
+    server::{Connection, Server, ServerState},
 };
 use crate::{
     clock::Clock,
@@ -150,12 +148,12 @@ impl EmbeddedVoter {
 
     /// Stops the voter as `SIGSTOP` does: requests arrive and wait for [`resume`](Self::resume).
     pub fn stop(&self) {
-        self.0.act(ServerState::stop);
+        self.0.act(|state| state.stop(true));
     }
 
     /// Goes on with the requests that have arrived, in their order.
     pub fn resume(&self) {
-        self.0.act(ServerState::resume);
+        self.0.act(|state| state.stop(false));
     }
 
     /// Puts a fault in force for the requests sent from now on, until the guard is dropped.
