@@ -38,25 +38,39 @@ impl Debts {
 
     /// This part of the voter did not answer this one when it was asked first.
     pub(super) fn owe(&mut self, shard: usize, request: Queued, now: Moment) {
-        let request = Queued { shard: Some(shard), ..request };
-        self.leaked += self.by_shard.entry(shard).or_default().owe(request, now);
+        let account = self.by_shard.entry(shard).or_default();
+        if account.owed.len() == Account::MOST {
+            // The oldest is the one whose lease ends first.
+            account.owed.pop_front();
+            self.leaked += 1;
+        }
+        account.owed.push_back(Queued { shard: Some(shard), ..request });
+        account.due = account.due.max(Some(now + account.pause.pause(0)));
     }
 
     /// This part of the voter answered: whatever else it is owed can go.
     pub(super) fn settled(&mut self, shard: usize) {
         if let Some(account) = self.by_shard.get_mut(&shard) {
-            account.settled();
+            account.due = Account::AT_ONCE;
+            account.pause.reset();
         }
     }
 
     /// What to send now.
     pub(super) fn take_due(&mut self, now: Moment) -> Vec<Queued> {
         let mut taken = Vec::new();
-        for account in self.by_shard.values_mut().filter(|account| account.is_due(now)) {
-            if self.abandoned {
-                self.leaked += account.forget(now);
+        for Account { owed, due, .. } in self.by_shard.values_mut() {
+            if owed.is_empty() || due.is_none_or(|due| due > now) {
+                continue;
             }
-            taken.extend(account.take());
+            if self.abandoned {
+                let before = owed.len();
+                owed.retain(|request| request.owed_until.is_some_and(|until| now < until));
+                self.leaked += (before - owed.len()) as u64;
+            }
+            let count = if *due == Account::AT_ONCE { owed.len() } else { owed.len().min(1) };
+            *due = None;
+            taken.extend(owed.drain(..count));
         }
         taken
     }
@@ -105,41 +119,6 @@ impl Account {
     /// More than this would cost more memory than the leases that end by themselves are worth.
     const MOST: usize = 10_000;
     const AT_ONCE: Option<Moment> = Some(Moment::BEGINNING);
-
-    fn is_due(&self, now: Moment) -> bool {
-        !self.owed.is_empty() && self.due.is_some_and(|due| due <= now)
-    }
-
-    /// How many it gives up for it.
-    fn owe(&mut self, request: Queued, now: Moment) -> u64 {
-        let full = self.owed.len() == Self::MOST;
-        if full {
-            // The oldest is the one whose lease ends first.
-            self.owed.pop_front();
-        }
-        self.owed.push_back(request);
-        self.due = self.due.max(Some(now + self.pause.pause(0)));
-        full.into()
-    }
-
-    fn settled(&mut self) {
-        self.due = Self::AT_ONCE;
-        self.pause.reset();
-    }
-
-    /// Gives up what was to end leases that are over; how many.
-    fn forget(&mut self, now: Moment) -> u64 {
-        let before = self.owed.len();
-        self.owed.retain(|request| request.owed_until.is_some_and(|until| now < until));
-        (before - self.owed.len()) as u64
-    }
-
-    fn take(&mut self) -> impl Iterator<Item = Queued> {
-        let all = self.due == Self::AT_ONCE;
-        let count = if all { self.owed.len() } else { self.owed.len().min(1) };
-        self.due = None;
-        self.owed.drain(..count)
-    }
 }
 
 #[cfg(test)]

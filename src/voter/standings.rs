@@ -16,8 +16,8 @@ use super::{Identity, Outcome, lock};
 use crate::{
     clock::{Clock, Moment},
     proto::{
-        Cause, Data, KeptOut, Majorities, Place, Quarantined, Quorum, Register, RoundTrips,
-        Rounded, Shown, Stamp, Suspicion, Verdict, Vote,
+        Cause, Data, KeptOut, Place, Quarantined, Quorum, Register, RoundTrips, Rounded, Shown,
+        Stamp, Suspicion, Verdict, Vote,
     },
     scripts::Answer,
     series::{Series, VoterSeries},
@@ -168,10 +168,8 @@ impl Standings {
             // Perhaps others have come meanwhile, or it is another server.
             voter.is_compared = false;
             if state.is_connected() {
-                let had_one = state.has_quorum.replace(true);
-                if had_one == Some(false) {
-                    let (answering, needed, voters, missing) = self.reached(&state);
-                    tracing::warn!(answering, %needed, voters, %missing, "the quorum is back");
+                if state.has_quorum.replace(true) == Some(false) {
+                    self.log_quorum(&state, true);
                 }
             }
         }
@@ -207,7 +205,7 @@ impl Standings {
             self.show_clock(voter, stamp);
             self.compare(&mut state, place, stamp);
         }
-        self.note_refusal(&mut state, place, identity.refuses.as_ref());
+        self.note_refusal(&mut state, place, identity.refuses.as_ref(), false);
         self.tell(state);
         let label = &self.labels[voter];
         if let Some(memory) = memory {
@@ -235,41 +233,47 @@ impl Standings {
         news
     }
 
-    /// Whether a part of a voter takes new votes, as it says itself.
-    fn note_refusal(&self, state: &mut StandingsState, place: Place, why: Option<&Arc<str>>) {
-        let voter = &self.labels[place.voter];
-        let known = self.set_refusal(state, place, why.is_some());
-        match (why, known) {
-            (Some(why), false) => {
-                tracing::warn!(%voter, shard = place.shard, %why, "the voter takes no new votes");
+    /// Whether a part of a voter takes new votes, as it says itself; it does not matter where it
+    /// `parted`.
+    fn note_refusal(
+        &self,
+        state: &mut StandingsState,
+        place: Place,
+        why: Option<&Arc<str>>,
+        parted: bool,
+    ) {
+        if self.is_retired() {
+            return;
+        }
+        let (voter, shard) = (&self.labels[place.voter], place.shard);
+        let shards = &mut state.voters[place.voter].refusing;
+        let did = !shards.is_empty();
+        match why {
+            Some(why) if shards.insert(shard) => {
+                tracing::warn!(%voter, shard, %why, "the voter takes no new votes");
             }
-            (None, true) => {
-                tracing::warn!(%voter, shard = place.shard, "the voter takes new votes again");
+            None if shards.remove(&shard) && !parted => {
+                tracing::warn!(%voter, shard, "the voter takes new votes again");
             }
             _ => {}
         }
-    }
-
-    /// The same for the metrics alone. Whether it took none before.
-    fn set_refusal(&self, state: &mut StandingsState, place: Place, refuses: bool) -> bool {
-        if self.is_retired() {
-            return refuses;
-        }
-        let shards = &mut state.voters[place.voter].refusing;
-        let did = !shards.is_empty();
-        let shard = place.shard;
-        let known = if refuses { !shards.insert(shard) } else { shards.remove(&shard) };
         shift(&self.series[place.voter].refusing, did, !shards.is_empty());
-        known
     }
 
-    /// How many voters are connected, and which are not.
-    fn reached(&self, state: &StandingsState) -> (usize, Majorities, usize, String) {
-        let voters = self.labels.iter().zip(&state.voters);
-        let missing = voters.filter(|(_, voter)| voter.connected == 0);
+    /// Says how many voters are connected, and which are not.
+    fn log_quorum(&self, StandingsState { quorum, voters, .. }: &StandingsState, has_one: bool) {
+        let missing = self.labels.iter().zip(voters).filter(|(_, voter)| voter.connected == 0);
         let missing: Vec<&str> = missing.map(|(label, _)| &**label).collect();
-        let StandingsState { quorum, voters, .. } = state;
-        (voters.len() - missing.len(), quorum.needed(), quorum.voters(), missing.join(", "))
+        let (answering, missing) = (voters.len() - missing.len(), missing.join(", "));
+        let (voters, needed) = (quorum.voters(), quorum.needed());
+        if has_one {
+            tracing::warn!(answering, %needed, voters, %missing, "the quorum is back");
+        } else {
+            tracing::warn!(
+                answering, %needed, voters, %missing,
+                "no quorum: no lock is given or renewed"
+            );
+        }
     }
 
     /// Whether two voters are parts of one cluster in different sets.
@@ -291,7 +295,7 @@ impl Standings {
     pub(crate) fn parted(&self, place: Place, why: Option<&str>) {
         let mut state = self.state();
         // It is asked again before it is a voter again.
-        self.set_refusal(&mut state, place, false);
+        self.note_refusal(&mut state, place, None, true);
         let voter = &self.labels[place.voter];
         self.series[place.voter].connections.change(-1.0);
         if let Some(why) = why {
@@ -305,14 +309,7 @@ impl Standings {
         // Where this side ends the connections, nothing is missing.
         if why.is_some() && state.has_quorum == Some(true) && !state.is_connected() {
             state.has_quorum = Some(false);
-            let (answering, needed, voters, missing) = self.reached(&state);
-            tracing::warn!(
-                answering,
-                %needed,
-                voters,
-                %missing,
-                "no quorum: no lock is given or renewed"
-            );
+            self.log_quorum(&state, false);
         }
     }
 
