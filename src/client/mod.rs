@@ -1,25 +1,20 @@
 //! The client: connecting, and where locks come from.
 
 mod builder;
-mod cluster;
 mod connect;
 mod env;
-mod reach;
-mod roll;
-mod source;
 mod status;
 mod survey;
-mod voter_set;
+mod voters;
 
 use std::{fmt, sync::Arc};
 
 use futures::future::join_all;
 
 pub use builder::Builder;
-pub use cluster::{Cluster, SharedPrimaries};
 pub use status::{SetStatus, Status, VoterStatus};
 pub use survey::{Survey, VoterSurvey};
-pub use voter_set::VoterSet;
+pub use voters::{Cluster, SharedPrimaries, VoterSet};
 
 use crate::{
     acquire::Coordinator,

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use super::Quorate;
+#[cfg(feature = "serde")]
+use crate::proto::error_of;
 use crate::{
     acquire::Panel,
     proto::{Cause, Place, Quarantined, Quorum, Side, Sided},
@@ -48,10 +50,7 @@ pub struct VoterStatus {
     pub counts: bool,
     /// Whether there is a connection to it on which it answers; why there is none. Of a voter in a
     /// cluster: to one of its servers.
-    #[cfg_attr(
-        feature = "serde",
-        serde(rename = "error", serialize_with = "crate::proto::error_of")
-    )]
+    #[cfg_attr(feature = "serde", serde(rename = "error", serialize_with = "error_of"))]
     pub connection: Result<(), Cause>,
     /// Why it takes no new votes, though it answers: its memory is full, it has too few replicas,
     /// a script has run for too long, or the user may not run the scripts of locks. What is held

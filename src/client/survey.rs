@@ -5,6 +5,8 @@ use std::{sync::Arc, time::Duration};
 use futures::future::join_all;
 
 use super::{Quorate, Status, VoterStatus};
+#[cfg(feature = "serde")]
+use crate::proto::{error_of, micros_if, millis};
 use crate::{
     acquire::Panel,
     clock::Clock,
@@ -24,22 +26,13 @@ pub struct Survey {
     /// Every voter, in the order in which they were configured.
     pub voters: Vec<VoterSurvey>,
     /// The lease of this client's locks.
-    #[cfg_attr(
-        feature = "serde",
-        serde(rename = "lease_ms", serialize_with = "crate::proto::millis")
-    )]
+    #[cfg_attr(feature = "serde", serde(rename = "lease_ms", serialize_with = "millis"))]
     pub lease: Duration,
     /// The longest lease, which is also the length of a quarantine.
-    #[cfg_attr(
-        feature = "serde",
-        serde(rename = "longest_lease_ms", serialize_with = "crate::proto::millis")
-    )]
+    #[cfg_attr(feature = "serde", serde(rename = "longest_lease_ms", serialize_with = "millis"))]
     pub longest_lease: Duration,
     /// How long the slowest voter may take to answer, by its round trips so far.
-    #[cfg_attr(
-        feature = "serde",
-        serde(rename = "voter_deadline_ms", serialize_with = "crate::proto::millis")
-    )]
+    #[cfg_attr(feature = "serde", serde(rename = "voter_deadline_ms", serialize_with = "millis"))]
     pub voter_deadline: Duration,
     /// What clients of these voters believe of the voters, the latest first: see
     /// [`Builder::roster`](crate::Builder::roster).
@@ -56,16 +49,10 @@ pub struct VoterSurvey {
     pub status: VoterStatus,
     /// How long it takes to answer, as the client has measured it so far; `None` where the client
     /// is not connected.
-    #[cfg_attr(
-        feature = "serde",
-        serde(rename = "round_trip_us", serialize_with = "crate::proto::micros_if")
-    )]
+    #[cfg_attr(feature = "serde", serde(rename = "round_trip_us", serialize_with = "micros_if"))]
     pub round_trip: Option<Duration>,
     /// Whether it delivers the messages that wake waiters; or why not.
-    #[cfg_attr(
-        feature = "serde",
-        serde(rename = "wake_error", serialize_with = "crate::proto::error_of")
-    )]
+    #[cfg_attr(feature = "serde", serde(rename = "wake_error", serialize_with = "error_of"))]
     pub wakes: Result<(), Cause>,
     /// Its server; of a voter in a cluster all those that have hash slots of its range.
     pub servers: Vec<ServerReport>,
