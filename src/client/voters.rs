@@ -8,7 +8,7 @@ use crate::{
     clock::Clock,
     proto::{Error, Quorum},
     settings::Settings,
-    voter::{Address, ClusterNode, Ear, Looks, Node, Seat, Security, SingleNode, Topology},
+    voter::{Address, ClusterNode, Ear, Looks, Node, Security, SingleNode, Topology},
 };
 
 /// A set of voters: what a [`Builder`](crate::Builder) has, or what its voters
@@ -181,8 +181,7 @@ impl Cluster {
             let (label, labels) = (Arc::clone(&labels[usize::from(voter)]), Arc::clone(&labels));
             let topology = Arc::clone(&topology);
             Origin::server(label, true, move |ear, looks| {
-                let seat = Seat::new(voter, voters);
-                ClusterNode::start(&topology, seat, Arc::clone(&labels), may_share, looks, ear)
+                ClusterNode::start(&topology, voter, Arc::clone(&labels), may_share, looks, ear)
             })
         };
         Ok((0..voters).map(origin).collect())

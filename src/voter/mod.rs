@@ -7,13 +7,14 @@ mod lanes;
 mod mailbox;
 mod pauses;
 mod request;
+mod seat;
 mod single;
 mod standings;
 mod task;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(crate) use cluster::{ClusterNode, Seat, Topology};
+pub(crate) use cluster::{ClusterNode, Topology};
 pub(crate) use contract::{
     Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Memory, Node, ONLY, Outcome,
     Requests, Stamp,

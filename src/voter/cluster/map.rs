@@ -1,4 +1,4 @@
-//! Which server has which slot, and what became of the data when that changes.
+//! Which server has which slot, what became of the data when that changes, and who is asked for it.
 //!
 //! Slots that one server has form a shard: what it forgets, it forgets for all of them. A shard
 //! goes on when a server takes the place of its own that was no primary before: a replica, which
@@ -9,13 +9,43 @@
 //! epoch, and one that takes a slot over has a higher one than its predecessor. So a primary that
 //! is told to have a slot, with a lower epoch than the slot is known with, had it once.
 
-use std::ops::RangeInclusive;
-
-use super::{
-    redirect::{Endpoint, endpoint},
-    seat::{SLOTS, Seat},
+use std::{
+    collections::HashSet,
+    ops::{Deref, RangeInclusive},
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
 };
-use crate::{proto::Cause, voter::Outcome};
+
+use futures::{StreamExt, stream};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+    time,
+};
+
+use crate::{
+    proto::Cause,
+    scripts::Value,
+    voter::{
+        Address, Ear, Outcome, lock,
+        pauses::Pauses,
+        seat::{SLOTS, Seat, led_into},
+        single::Inquirer,
+    },
+};
+
+/// How often the map is asked for without a reason.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Between two questions, also where there are many reasons; it doubles while nothing has changed.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The longest of these, also between two questions that nobody answers.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// How many servers are asked at once.
+const AT_ONCE: usize = 2;
+
+/// A host and a port.
+pub(super) type Endpoint = (String, u16);
 
 /// The slots of a cluster, by their shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,6 +124,12 @@ impl Map {
         (0..SLOTS).filter(move |slot| self.shard(*slot) == Some(shard))
     }
 
+    /// Where the mark is of the server that leads this shard: in one of its own slots. Nothing where
+    /// that has no slots, and so nothing that it could have forgotten.
+    pub(super) fn mark(&self, shard: usize, key: &str) -> Option<Arc<str>> {
+        led_into(chosen(self.slots(shard))?, key)
+    }
+
     /// Which shard this server leads.
     pub(super) fn led_by(&self, at: &Endpoint) -> Option<usize> {
         // The last, as an address may be another's by now.
@@ -129,12 +165,10 @@ impl Map {
 
     /// Whether two voters have their parts of a lock on one server.
     fn is_shared(&self, seat: Seat, slot: u16) -> bool {
-        let voters = (0..seat.voters).map(|voter| self.shard(seat.sibling(slot, voter)));
-        let mut shards: Vec<usize> = voters.flatten().collect();
-        let all = shards.len();
-        shards.sort_unstable();
-        shards.dedup();
-        shards.len() < all
+        (1..seat.voters).any(|voter| {
+            let at = seat.sibling(slot, voter);
+            self.twin(Seat::new(voter, seat.voters), at, 0..voter).is_some()
+        })
     }
 
     /// Which of these other voters has its part of the lock on the same server.
@@ -260,7 +294,7 @@ impl Map {
 
 /// Reads the answer to `CLUSTER NODES`. `asked`: the host of the server that answered; `by_name`:
 /// hosts that have names are called by them, as certificates do.
-pub(super) fn read(text: &str, asked: &str, by_name: bool) -> Outcome<Vec<ClusterServer>> {
+fn read(text: &str, asked: &str, by_name: bool) -> Outcome<Vec<ClusterServer>> {
     let server = |line| server(line, asked, by_name);
     let servers: Vec<ClusterServer> = text.lines().filter_map(server).collect();
     if servers.is_empty() {
@@ -301,6 +335,238 @@ fn range(text: &&str) -> Option<RangeInclusive<u16>> {
     (last < SLOTS).then_some(first..=last)
 }
 
+/// `host:port`; the host may be missing, and may have colons of its own.
+pub(super) fn endpoint(text: &str, known: &str) -> Option<Endpoint> {
+    let (host, port) = text.rsplit_once(':')?;
+    let host = if host.is_empty() { known } else { host };
+    let port = port.parse().ok().filter(|port| *port != 0)?;
+    (host != "?").then(|| (host.trim_matches(['[', ']']).to_owned(), port))
+}
+
+/// The one of these slots that comes first in an order of all. All clients choose the same, and it
+/// stays the same for as long as it is among them, whatever other slots come and go.
+fn chosen(slots: impl Iterator<Item = u16>) -> Option<u16> {
+    slots.min_by_key(|slot| rank(*slot))
+}
+
+/// An order without sense, but that in up to twelve equal parts of a cluster the first is not near
+/// the ends, from where slots are taken when the cluster grows.
+fn rank(slot: u16) -> u32 {
+    let (factor, summand) = (15_689, 5_958);
+    (u32::from(slot) * factor + summand) % u32::from(SLOTS)
+}
+
+/// The map of one cluster, kept up to date for all voters that are spread over it. Its task ends
+/// when it is dropped.
+pub(crate) struct Topology {
+    state: Arc<TopologyState>,
+    _task: JoinSet<()>,
+}
+
+pub(crate) struct TopologyState {
+    /// Where the user says that servers are.
+    seeds: Vec<Address>,
+    /// With which of those that serve it begins: not all clients with the same.
+    first: usize,
+    news: watch::Sender<TopologyNews>,
+    wanted: Notify,
+    /// Where to ask first.
+    hints: Mutex<HashSet<Endpoint>>,
+    /// Who is told what has moved, before anybody goes by the new map.
+    ears: Mutex<Vec<Arc<dyn Ear>>>,
+}
+
+/// A connection by which a server told of its cluster.
+type Kept = (Address, Arc<Inquirer>);
+
+/// The latest map.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TopologyNews {
+    /// Grows with every answer, whatever it says.
+    pub(super) answers: u64,
+    pub(super) map: Arc<Map>,
+    /// Why there was no answer, since the latest.
+    pub(super) trouble: Option<Cause>,
+}
+
+impl Topology {
+    /// Starts to ask. Must be called on a runtime.
+    pub(crate) fn start(seeds: Vec<Address>) -> Arc<Self> {
+        let state = Arc::new(TopologyState {
+            seeds,
+            first: rand::random_range(0..usize::from(u16::MAX)),
+            news: watch::Sender::default(),
+            wanted: Notify::new(),
+            hints: Mutex::default(),
+            ears: Mutex::default(),
+        });
+        let mut task = JoinSet::new();
+        task.spawn(keep(Arc::clone(&state)));
+        Arc::new(Self { state, _task: task })
+    }
+}
+
+impl Deref for Topology {
+    type Target = TopologyState;
+
+    fn deref(&self) -> &TopologyState {
+        &self.state
+    }
+}
+
+impl TopologyState {
+    /// Has one of the voters told what moves from now on.
+    pub(super) fn tell(&self, ear: Arc<dyn Ear>) {
+        lock(&self.ears).push(ear);
+    }
+
+    pub(super) fn news(&self) -> watch::Receiver<TopologyNews> {
+        self.news.subscribe()
+    }
+
+    pub(super) fn map(&self) -> Arc<Map> {
+        Arc::clone(&self.news.borrow().map)
+    }
+
+    /// The address of a server of this cluster.
+    pub(super) fn address(&self, (host, port): &Endpoint) -> Address {
+        self.seeds[0].at(host, *port)
+    }
+
+    /// There is a reason to ask again, perhaps this server.
+    pub(super) fn doubt(&self, hint: Option<Endpoint>) {
+        lock(&self.hints).extend(hint);
+        self.wanted.notify_one();
+    }
+
+    /// Asks one server after the other until one tells who has the slots: those that were hinted
+    /// at, those that serve, those that the user named. One that knows of nobody may be new, or may
+    /// have forgotten its cluster, and one that is cut off from the others tells what was: they are
+    /// believed where the others know no more.
+    ///
+    /// `kept`: a connection to the one that answered last, which is used again.
+    async fn ask(&self, kept: &mut Option<Kept>) -> Outcome<Vec<ClusterServer>> {
+        let mut places: Vec<Address> =
+            lock(&self.hints).drain().map(|at| self.address(&at)).collect();
+        let map = self.map();
+        let mut serving = map.servers(Seat::new(0, 1));
+        if let Some(first) = self.first.checked_rem(serving.len()) {
+            serving.rotate_left(first);
+        }
+        places.extend(serving.into_iter().map(|(_, at)| self.address(at)));
+        places.extend(self.seeds.iter().cloned());
+        let mut asked = HashSet::new();
+        places.retain(|address| asked.insert(Arc::clone(address.label())));
+        let before = kept.take();
+        let answers = stream::iter(places).map(|address| self.ask_one(address, before.as_ref()));
+        // Several at once, as one that hangs must not hold up the others.
+        let mut answers = pin!(answers.buffer_unordered(AT_ONCE));
+        let mut known = Err(Cause::Unheard);
+        while let Some(answer) = answers.next().await {
+            match answer {
+                Ok((servers, _)) if !servers.iter().any(ClusterServer::has_slots) => {
+                    known = known.or(Ok(servers));
+                }
+                Ok((servers, by)) if !map.is_ahead_of(&servers) => {
+                    *kept = Some(by);
+                    return Ok(servers);
+                }
+                Err(_) if known.is_ok() => {}
+                other => known = other.map(|(servers, _)| servers),
+            }
+        }
+        known
+    }
+
+    async fn ask_one(
+        &self,
+        address: Address,
+        kept: Option<&Kept>,
+    ) -> Outcome<(Vec<ClusterServer>, Kept)> {
+        if let Some((_, by)) = kept.filter(|(kept, _)| kept.label() == address.label()) {
+            match self.ask_by(&address, by).await {
+                // Its connection has ended since then.
+                Err(Cause::Broken(_) | Cause::Unreachable(_)) => {}
+                told => return told.map(|servers| (servers, (address, Arc::clone(by)))),
+            }
+        }
+        let by = Arc::new(Inquirer::connect(address.clone()).await?);
+        Ok((self.ask_by(&address, &by).await?, (address, by)))
+    }
+
+    async fn ask_by(&self, address: &Address, by: &Inquirer) -> Outcome<Vec<ClusterServer>> {
+        match by.ask("CLUSTER", &["NODES"]).await? {
+            Value::Text(text) => read(&text, address.host(), self.seeds[0].has_tls()),
+            other => Err(Cause::Rejected(format!("CLUSTER NODES answers {other:?}").into())),
+        }
+    }
+
+    /// Takes note of an answer. Whether it changes anything.
+    fn heard(&self, answer: Outcome<Vec<ClusterServer>>) -> bool {
+        let before = self.map();
+        let mut news = self.news.borrow().clone();
+        match answer {
+            Ok(servers) => {
+                let (map, moves) = news.map.next(&servers);
+                for Move { from, to, lost } in moves {
+                    lock(&self.ears).iter().for_each(|ear| ear.moved(from, to, lost));
+                }
+                if map != *news.map {
+                    news.map = Arc::new(map);
+                }
+                news.answers += 1;
+                if news.trouble.take().is_some() {
+                    let servers = servers.len();
+                    tracing::warn!(servers, "a server tells of the cluster again");
+                }
+            }
+            Err(cause) => {
+                tracing::warn!(%cause, "no server tells of the cluster");
+                news.trouble = Some(cause);
+            }
+        }
+        let changed = news.map != before;
+        self.news.send_replace(news);
+        changed
+    }
+}
+
+async fn keep(state: Arc<TopologyState>) {
+    let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE);
+    let (mut kept, mut has_reason, mut warned) = (None::<Kept>, true, false);
+    loop {
+        let again = match &kept {
+            // The one that answered last, unless others may know more.
+            Some((address, by)) if !has_reason => state.ask_by(address, by).await.ok(),
+            _ => None,
+        };
+        let answer = match again.filter(|servers| state.map().follows(servers)) {
+            Some(servers) => Ok(servers),
+            None => state.ask(&mut kept).await,
+        };
+        let trouble = answer.as_ref().err().map(ToString::to_string);
+        if state.heard(answer) {
+            pauses.reset();
+        }
+        if !warned && let Some((server, by)) = &kept {
+            // With what is usual in Redis a cluster serves no slot while any of them has no
+            // primary: then all its voters fail together.
+            let coverage = by.setting("cluster-require-full-coverage").await;
+            if coverage.is_some_and(|value| value == "yes") {
+                tracing::warn!(
+                    server = %server.label(),
+                    "cluster-require-full-coverage: one dead primary takes the whole cluster"
+                );
+            }
+            warned = true;
+        }
+        time::sleep(pauses.after(trouble.as_deref().unwrap_or_default(), 0)).await;
+        // Without a reason by then it is asked without one.
+        has_reason =
+            trouble.is_some() || time::timeout(INTERVAL, state.wanted.notified()).await.is_ok();
+    }
+}
+
 #[cfg(test)]
 #[path = "map_tests.rs"]
-pub(super) mod tests;
+mod tests;

@@ -1,8 +1,13 @@
 //! Every way in which slots change hands.
 
-use super::*;
+use std::{collections::BTreeSet, ops::Range};
 
-pub(crate) fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> ClusterServer {
+use proptest::prelude::*;
+
+use super::*;
+use crate::{keys::Prefix, voter::seat::slot_of};
+
+fn server(id: &str, is_primary: bool, slots: &[RangeInclusive<u16>]) -> ClusterServer {
     let endpoint = (id.to_owned(), 7_000);
     let (id, slots) = (id.to_owned(), slots.to_vec());
     ClusterServer { id, endpoint, alias: None, is_primary, is_doubted: false, epoch: 0, slots }
@@ -19,7 +24,7 @@ fn thirds() -> [ClusterServer; 4] {
 }
 
 /// What is known once these were told.
-pub(crate) fn map_of(servers: &[ClusterServer]) -> Map {
+fn map_of(servers: &[ClusterServer]) -> Map {
     Map::default().next(servers).0
 }
 
@@ -240,4 +245,65 @@ fn voters_on_one_server_are_found() {
     let whole = stray + 1;
     assert_eq!(map.apart(seat), Some(whole));
     assert_eq!(map.apart(last), Some(seat.sibling(whole, 2)));
+}
+
+/// The slots of a server of so many, as `redis-cli --cluster create` deals them out.
+fn part(at: u32, servers: u32) -> Range<u16> {
+    let start = |at: u32| (2 * at * u32::from(SLOTS) + servers) / (2 * servers);
+    let start = |at| u16::try_from(start(at)).expect("a slot");
+    start(at)..start(at + 1)
+}
+
+fn slots() -> impl Strategy<Value = BTreeSet<u16>> {
+    proptest::collection::btree_set(0..SLOTS, 1..200)
+}
+
+#[test]
+fn every_slot_has_a_rank_of_its_own() {
+    let ranks: BTreeSet<u32> = (0..SLOTS).map(rank).collect();
+    assert_eq!(ranks.len(), usize::from(SLOTS));
+}
+
+#[test]
+fn it_stays_when_a_sixteenth_is_taken_from_either_end() {
+    for servers in 1..=12 {
+        for part in (0..servers).map(|at| part(at, servers)) {
+            let taken = u16::try_from(part.len() / 16).expect("few");
+            let left = part.start + taken..part.end - taken;
+            assert_eq!(chosen(part), chosen(left), "one of {servers}");
+        }
+    }
+}
+
+#[test]
+fn a_shard_without_slots_has_none() {
+    let map = map_of(&[server("a", true, &[]), server("b", true, &[3..=3])]);
+    assert_eq!(map.mark(0, "quorate:{%voter}"), None);
+    assert!(map.mark(1, "quorate:{%voter}").is_some());
+}
+
+proptest! {
+    #[test]
+    fn the_slot_of_a_mark_is_one_of_the_servers(own in slots()) {
+        let ranges: Vec<_> = own.iter().map(|slot| *slot..=*slot).collect();
+        let others = (0..SLOTS).filter(|slot| !own.contains(slot));
+        let others: Vec<_> = others.map(|slot| slot..=slot).collect();
+        let servers = [server("a", true, &others), server("b", true, &ranges)];
+        let mark = map_of(&servers).mark(1, &Prefix::default().mark());
+        let mark = mark.expect("it has slots");
+        prop_assert!(own.contains(&slot_of(&mark)), "{}", mark);
+    }
+
+    #[test]
+    fn it_stays_until_it_is_taken_itself(mut own in slots(), other in 0..SLOTS) {
+        let before = chosen(own.iter().copied());
+        if own.remove(&other) {
+            let after = chosen(own.iter().copied());
+            prop_assert!(before == Some(other) || before == after);
+        } else {
+            own.insert(other);
+            let after = chosen(own.iter().copied());
+            prop_assert!(after == before || after == Some(other));
+        }
+    }
 }

@@ -6,16 +6,11 @@
 //! hold has left since.
 
 mod map;
-mod mark;
-mod redirect;
-mod run;
-mod seat;
-mod topology;
 
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -23,28 +18,37 @@ use futures::{
     FutureExt,
     future::{self, BoxFuture, join_all},
 };
-use tokio::{task::AbortHandle, time};
+use tokio::{task::JoinSet, time};
 
-use self::{map::Map, mark::mark_of, redirect::Endpoint, topology::TopologyNews};
-pub(crate) use self::{seat::Seat, topology::Topology};
+pub(crate) use self::map::Topology;
+use self::map::{Endpoint, Map, TopologyNews, endpoint};
 use super::{
     Answers, Call, Ear, Identity, KeySearch, KeysFound, Looks, Node, ONLY, Outcome, SingleNode,
-    contract::begin, lock, single::Order,
+    contract::begin,
+    lock,
+    seat::{Seat, hash_tag},
+    single::Order,
 };
-use crate::proto::{Cause, ServerReport, Stamp};
+use crate::{
+    clock::Clock,
+    proto::{Cause, ServerReport},
+    scripts::Answer,
+};
 
 /// How long it may take to learn who the servers are.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
 
 /// Between two attempts to listen to a channel.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Between two attempts to send while a slot is on its way.
+const MOVING: Duration = Duration::from_millis(5);
 /// Where a channel is listened to that no server has taken yet.
 const NOWHERE: Endpoint = (String::new(), 0);
 
 /// One voter of a cluster. Its tasks end with [`Node::close`] or when it is dropped.
 pub(crate) struct ClusterNode {
     voter: Arc<ClusterVoter>,
-    following: AbortHandle,
+    following: Mutex<JoinSet<()>>,
 }
 
 /// What the tasks of a voter share.
@@ -76,13 +80,14 @@ impl ClusterNode {
     /// Starts to connect. Must be called on a runtime.
     pub(crate) fn start(
         topology: &Arc<Topology>,
-        seat: Seat,
+        voter: u16,
         labels: Arc<[Arc<str>]>,
         may_share: bool,
         looks: Looks,
         ear: Arc<dyn Ear>,
     ) -> Arc<dyn Node> {
         topology.tell(Arc::clone(&ear));
+        let seat = Seat::new(voter, u16::try_from(labels.len()).unwrap_or(u16::MAX));
         let voter = Arc::new(ClusterVoter {
             seat,
             labels,
@@ -94,8 +99,9 @@ impl ClusterNode {
             branches: Mutex::default(),
             listening: Mutex::default(),
         });
-        let following = tokio::spawn(Arc::clone(&voter).follow()).abort_handle();
-        Arc::new(Self { voter, following })
+        let mut following = JoinSet::new();
+        following.spawn(Arc::clone(&voter).follow());
+        Arc::new(Self { voter, following: Mutex::new(following) })
     }
 }
 
@@ -142,7 +148,7 @@ impl ClusterVoter {
 
     /// Connects to the servers of this voter, and leaves those that lead nothing any more.
     fn connect(&self, map: &Map) {
-        let mut branches = self.branches();
+        let mut branches = lock(&self.branches);
         branches.retain(|at, branch| map.led_by(at) == Some(branch.shard));
         for (shard, at) in map.servers(self.seat) {
             branches.entry(at.clone()).or_insert_with(|| self.start(shard, at.clone()));
@@ -152,10 +158,9 @@ impl ClusterVoter {
     /// A branch for a server that leads this shard.
     fn start(&self, shard: usize, at: Endpoint) -> Branch {
         let key = self.looks.mark.as_ref();
-        let mark = key.and_then(|key| mark_of(shard, &self.topology.map(), key));
-        let looks = Looks { mark, is_sharded: true, ..self.looks.clone() };
-        let ear = BranchEar { shard, seat: self.seat, ear: Arc::clone(&self.ear) };
-        let node = SingleNode::start(&self.topology.address(&at), Arc::new(ear), looks);
+        let mark = key.and_then(|key| self.topology.map().mark(shard, key));
+        let looks = Looks { mark, shard, seat: Some(self.seat), ..self.looks.clone() };
+        let node = SingleNode::start(&self.topology.address(&at), Arc::clone(&self.ear), looks);
         Branch { shard, at, node }
     }
 
@@ -171,7 +176,7 @@ impl ClusterVoter {
     }
 
     fn branch(&self, shard: usize, at: &Endpoint) -> Branch {
-        let mut branches = self.branches();
+        let mut branches = lock(&self.branches);
         let branch = branches.get(at).filter(|branch| branch.shard == shard).cloned();
         branch.unwrap_or_else(|| {
             let branch = self.start(shard, at.clone());
@@ -200,6 +205,112 @@ impl ClusterVoter {
         &self.labels[usize::from(self.seat.voter)]
     }
 
+    /// Sends a call of one slot when first polled.
+    async fn run(self: Arc<Self>, call: Call) -> Answers {
+        let slot = self.seat.slot(call.key());
+        let started = Clock::System.now();
+        let placed = self.seat.place(&call);
+        let departed = self.order.leave(&call);
+        let mut way = match self.route(slot) {
+            Ok(branch) => (branch, false),
+            Err(cause) => return call.all_failed(&cause),
+        };
+        // Of the requests that are open still, and of all.
+        let mut open: Vec<usize> = (0..call.requests.len()).collect();
+        let mut answers = call.all_failed(&Cause::Unheard);
+        let rest = || call.deadline.saturating_sub(Clock::System.now().since(started));
+        let mut deadline = call.deadline;
+        loop {
+            if let Some(twin) = self.twin(slot).filter(|_| call.script.votes) {
+                let twin = Cause::Duplicate(Arc::clone(twin));
+                for request in open {
+                    answers[request] = Err(twin.clone());
+                }
+                return answers;
+            }
+            let seen = self.topology.news().borrow().answers;
+            let (branch, asking) = &way;
+            let sent = Call { deadline, ..placed.pick(&open) };
+            let heard = Arc::clone(&branch.node.runner).run(sent, *asking).await;
+            if heard
+                .iter()
+                .any(|answer| matches!(answer, Err(Cause::Unreachable(_) | Cause::Broken(_))))
+            {
+                self.topology.doubt(None);
+            }
+            let mut redirected = None;
+            let mut again = Vec::new();
+            for (request, answer) in open.iter().zip(heard) {
+                if let Some(redirect) = Redirect::read(&answer, &branch.at.0) {
+                    redirected.get_or_insert(redirect);
+                    again.push(*request);
+                }
+                answers[*request] = answer;
+            }
+            let Some(redirect) = redirected else { return answers };
+            tracing::debug!(voter = %self.label(), slot, at = ?branch.at, ?redirect, "redirected");
+            let next = time::timeout(rest(), self.after(redirect, slot, &branch.at, seen)).await;
+            let (Ok(Ok(next)), false) = (next, rest().is_zero()) else { return answers };
+            let latest = departed.still_latest();
+            let overtaken: Vec<usize>;
+            (open, overtaken) = again.into_iter().partition(|request| latest.contains(request));
+            for request in overtaken {
+                if let Err(cause) = &answers[request] {
+                    let why = "and not sent again because later requests have overtaken it";
+                    answers[request] = Err(Cause::Rejected(format!("{cause}, {why}").into()));
+                }
+            }
+            if open.is_empty() {
+                return answers;
+            }
+            (way, deadline) = (next, rest());
+        }
+    }
+
+    /// Where to send what was redirected, and whether the server there is to be asked to take it
+    /// although the slot is not its own yet.
+    async fn after(
+        &self,
+        redirect: Redirect,
+        slot: u16,
+        from: &Endpoint,
+        mut seen: u64,
+    ) -> Outcome<(Branch, bool)> {
+        let (branch, asking) = match redirect {
+            Redirect::Moved(to) => {
+                let mut news = self.topology.news();
+                // Who has it may go by another name than the one that was given.
+                while self.topology.map().route(slot).is_none_or(|(_, at)| at == from) {
+                    self.topology.doubt(Some(to.clone()));
+                    let newer = news.wait_for(|news| news.answers > seen).await;
+                    let Ok(answers) = newer.map(|news| news.answers) else {
+                        return Err(self.unknown(slot));
+                    };
+                    seen = answers;
+                }
+                (self.route(slot)?, false)
+            }
+            Redirect::Ask(to) => match self.topology.map().led_by(&to) {
+                Some(shard) => (self.branch(shard, &to), true),
+                None => {
+                    self.topology.doubt(Some(to));
+                    time::sleep(MOVING).await;
+                    (self.route(slot)?, false)
+                }
+            },
+            Redirect::TryAgain => {
+                time::sleep(MOVING).await;
+                (self.route(slot)?, false)
+            }
+            Redirect::Nowhere => {
+                self.topology.doubt(None);
+                return Err(self.unknown(slot));
+            }
+        };
+        branch.node.runner.gate.tried().await;
+        Ok((branch, asking))
+    }
+
     async fn subscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
         // Where there is no way there now, it is made up for when there is.
         lock(&self.listening).insert(Arc::clone(&channel), NOWHERE);
@@ -218,7 +329,7 @@ impl ClusterVoter {
             .get_mut(channel)
             .map(|at| std::mem::replace(at, branch.at.clone()));
         let former = at.filter(|at| *at != branch.at);
-        let former = former.and_then(|at| Some(Arc::clone(&self.branches().get(&at)?.node)));
+        let former = former.and_then(|at| Some(Arc::clone(&lock(&self.branches).get(&at)?.node)));
         if let Some(former) = former {
             // Where that server is gone, nothing is left to leave.
             let _ = former.wish(&here, has_slot(&here), false).await;
@@ -232,7 +343,7 @@ impl ClusterVoter {
     async fn unsubscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
         let here = self.seat.name(&channel);
         let at = lock(&self.listening).remove(&channel);
-        let branch = at.and_then(|at| self.branches().get(&at).cloned());
+        let branch = at.and_then(|at| lock(&self.branches).get(&at).cloned());
         match branch {
             Some(branch) => branch.node.wish(&here, has_slot(&here), false).await,
             None => Ok(()),
@@ -273,8 +384,8 @@ impl ClusterVoter {
         let map = self.topology.map();
         self.connect(&map);
         let nodes: Vec<_> =
-            self.branches().values().map(|branch| Arc::clone(&branch.node)).collect();
-        let tried = join_all(nodes.iter().map(|node| node.runner.tried()));
+            lock(&self.branches).values().map(|branch| Arc::clone(&branch.node)).collect();
+        let tried = join_all(nodes.iter().map(|node| node.runner.gate.tried()));
         let _ = time::timeout(IDENTIFICATION, tried).await;
         // In a cramped cluster two voters say that they are the same server.
         let slot = if map.is_cramped(self.seat) {
@@ -326,12 +437,8 @@ impl ClusterVoter {
     }
 
     async fn close(self: Arc<Self>) {
-        let branches: Vec<_> = self.branches().drain().collect();
+        let branches: Vec<_> = lock(&self.branches).drain().collect();
         join_all(branches.iter().map(|(_, branch)| branch.node.close())).await;
-    }
-
-    fn branches(&self) -> MutexGuard<'_, HashMap<Endpoint, Branch>> {
-        lock(&self.branches)
     }
 }
 
@@ -362,7 +469,7 @@ impl Node for ClusterNode {
     }
 
     fn rename(&self, shard: usize) -> BoxFuture<'static, Outcome<()>> {
-        let branches = self.voter.branches();
+        let branches = lock(&self.voter.branches);
         // The voter may have left that server by now.
         let branch = branches.values().find(|branch| branch.shard == shard);
         branch.map_or_else(|| future::ready(Ok(())).boxed(), |branch| branch.node.rename(ONLY))
@@ -377,14 +484,8 @@ impl Node for ClusterNode {
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
-        self.following.abort();
+        lock(&self.following).abort_all();
         Arc::clone(&self.voter).close().boxed()
-    }
-}
-
-impl Drop for ClusterNode {
-    fn drop(&mut self) {
-        self.following.abort();
     }
 }
 
@@ -394,45 +495,69 @@ impl fmt::Debug for ClusterNode {
     }
 }
 
-/// Tells the voter's ear which shard it is, and by which names it knows the channels.
-struct BranchEar {
-    shard: usize,
-    seat: Seat,
-    ear: Arc<dyn Ear>,
-}
-
-impl Ear for BranchEar {
-    fn met(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
-        self.ear.met(self.shard, identity, stamp)
-    }
-
-    fn seen(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
-        self.ear.seen(self.shard, identity, stamp)
-    }
-
-    fn parted(&self, _: usize, why: Option<&str>) {
-        self.ear.parted(self.shard, why);
-    }
-
-    fn moved(&self, from: usize, to: usize, lost: bool) {
-        self.ear.moved(from, to, lost);
-    }
-
-    fn called(&self, channel: &str, message: &str) {
-        let outside = self.seat.outside_channel(channel);
-        self.ear.called(outside.as_deref().unwrap_or(channel), message);
-    }
-
-    fn is_waited_for(&self) -> bool {
-        self.ear.is_waited_for()
-    }
-
-    fn missed(&self) {
-        self.ear.missed();
-    }
-}
-
 /// Whether a channel is one lock's, and so has its slot. Others are told to the whole cluster.
 fn has_slot(channel: &str) -> bool {
-    seat::hash_tag(channel) != channel
+    hash_tag(channel) != channel
+}
+
+/// What a script is told that comes upon a key which is not here any more. It can run again: all
+/// scripts come to the same when they run twice.
+const HALF_WAY: &str = "access a non local key";
+
+/// Why nothing ran, or not all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Redirect {
+    /// The slot is elsewhere, for good.
+    Moved(Endpoint),
+    /// This time it is to be tried elsewhere.
+    Ask(Endpoint),
+    /// The slot is on its way, and some of the keys are here and some there.
+    TryAgain,
+    /// The server does not serve the slot, and does not know who does.
+    Nowhere,
+}
+
+impl Redirect {
+    /// `asked`: the host of the server that answered, for answers that do not name one.
+    fn read(answer: &Outcome<Answer>, asked: &str) -> Option<Self> {
+        let Err(Cause::Rejected(why)) = answer else { return None };
+        // Where the last of the keys that are here was deleted before this request ran.
+        if why.contains(HALF_WAY) {
+            return Some(Self::TryAgain);
+        }
+        let mut words = why.split(' ');
+        let word = words.next()?;
+        let mut endpoint = || endpoint(words.nth(1)?, asked);
+        match word {
+            "MOVED" => Some(endpoint().map_or(Self::Nowhere, Self::Moved)),
+            "ASK" => Some(endpoint().map_or(Self::TryAgain, Self::Ask)),
+            "TRYAGAIN" => Some(Self::TryAgain),
+            "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" => Some(Self::Nowhere),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(answer: &str) -> Option<Redirect> {
+        Redirect::read(&Err(Cause::Rejected(answer.into())), "10.0.0.1")
+    }
+
+    #[test]
+    fn answers_are_read_with_where_they_point_to() {
+        let at = |host: &str, port| (host.to_owned(), port);
+        assert_eq!(read("MOVED 3999 10.0.0.2:6381"), Some(Redirect::Moved(at("10.0.0.2", 6381))));
+        assert_eq!(read("ASK 3999 ::1:6381"), Some(Redirect::Ask(at("::1", 6381))));
+        assert_eq!(read("MOVED 3999 :6381"), Some(Redirect::Moved(at("10.0.0.1", 6381))));
+        assert_eq!(read("MOVED 3999 ?:6381"), Some(Redirect::Nowhere));
+        assert_eq!(read("TRYAGAIN Multiple keys request"), Some(Redirect::TryAgain));
+        assert_eq!(read("CLUSTERDOWN Hash slot not served"), Some(Redirect::Nowhere));
+        assert_eq!(read("ERR MOVED"), None);
+        assert_eq!(Redirect::read(&Err(Cause::Broken("MOVED 1 a:2".into())), ""), None);
+        let half_way = "ERR Script attempted to access a non local key in a cluster node script";
+        assert_eq!((read(half_way), read("WRONGTYPE")), (Some(Redirect::TryAgain), None));
+    }
 }

@@ -1,17 +1,23 @@
-//! A voter's address: checked, and without its credentials wherever it is shown.
+//! A voter's address: checked, and without its credentials wherever it is shown; and credentials
+//! that are asked for before each connection.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use fred::types::{
     RespVersion,
     config::{Config, Server, ServerConfig},
 };
+use futures::{FutureExt, future::BoxFuture};
+use tokio::time::timeout;
 use url::Url;
 
-use super::{Security, credentials::Provider};
+use super::Security;
 use crate::proto::Error;
 #[cfg(feature = "tls")]
 use crate::voter::Tls;
+
+/// How long whoever is asked for credentials may take.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where a server is and how to log in there.
 #[derive(Clone)]
@@ -142,26 +148,21 @@ impl Address {
 
     /// The host, where it is not a socket.
     pub(in crate::voter) fn host(&self) -> &str {
-        match &self.config().server {
+        match &self.secured.config.server {
             ServerConfig::Centralized { server } => &server.host,
             _ => "",
         }
     }
 
     pub(crate) fn has_tls(&self) -> bool {
-        self.config().uses_tls()
+        self.secured.config.uses_tls()
     }
 
     /// Whether it can name a server of a cluster: those have one database, and nobody else says
     /// where they are.
     pub(crate) fn is_of_a_cluster(&self) -> bool {
-        let is_there = matches!(self.config().server, ServerConfig::Centralized { .. });
-        self.config().database.is_none() && self.sentinels.is_none() && is_there
-    }
-
-    /// What connections are made with, but for what has to be read or asked before each.
-    pub(super) fn config(&self) -> &Config {
-        &self.secured.config
+        let is_there = matches!(self.secured.config.server, ServerConfig::Centralized { .. });
+        self.secured.config.database.is_none() && self.sentinels.is_none() && is_there
     }
 }
 
@@ -187,18 +188,16 @@ impl Secured {
 
     /// What the next connection is made with: the files are read again, as certificates that live
     /// for hours are replaced many times while a client is there.
-    #[cfg(feature = "tls")]
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_async, reason = "with TLS it reads files")
+    )]
     pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
-        let mut config = self.config.clone();
+        #[cfg(feature = "tls")]
         if let Some(tls) = self.tls.as_ref().filter(|tls| tls.has_files()) {
-            config.tls = Some(Arc::clone(tls).read().await?.into());
+            let tls = Some(Arc::clone(tls).read().await?.into());
+            return Ok(Config { tls, ..self.config.clone() });
         }
-        Ok(config)
-    }
-
-    #[cfg(not(feature = "tls"))]
-    #[expect(clippy::unused_async, reason = "with TLS it reads files")]
-    pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
         Ok(self.config.clone())
     }
 }
@@ -401,20 +400,76 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A server by its host, an IPv6 address in brackets.
+/// A server by its host, an IPv6 address in brackets; without these it is the name that a
+/// certificate must carry.
 pub(super) fn server_at(host: &str, port: u16) -> ServerConfig {
-    ServerConfig::Centralized { server: named(Server::new(host.to_owned(), port), host) }
+    let server = Server::new(host.to_owned(), port);
+    #[cfg(feature = "tls")]
+    let server =
+        Server { tls_server_name: Some(host.trim_matches(['[', ']']).to_owned().into()), ..server };
+    ServerConfig::Centralized { server }
 }
 
-/// The name that a certificate must carry: the host, for an IPv6 address without its brackets.
-#[cfg(feature = "tls")]
-fn named(mut server: Server, host: &str) -> Server {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    server.tls_server_name = Some(bare.to_owned().into());
-    server
+/// What a server is logged in to with. Never shows its password.
+///
+/// See [`Builder::credentials`](crate::Builder::credentials).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    pub(super) user: Option<String>,
+    pub(super) password: String,
 }
 
-#[cfg(not(feature = "tls"))]
-fn named(server: Server, _: &str) -> Server {
-    server
+impl Credentials {
+    /// A user and its password.
+    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { user: Some(user.into()), password: password.into() }
+    }
+
+    /// The password of the user `default`, which a server has by `requirepass`.
+    pub fn password(password: impl Into<String>) -> Self {
+        Self { user: None, password: password.into() }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+type Fetched = BoxFuture<'static, Result<Credentials, String>>;
+
+/// The user's own function.
+#[derive(Clone)]
+pub(crate) struct Provider(Arc<dyn Fn(&str) -> Fetched + Send + Sync>);
+
+impl Provider {
+    pub(crate) fn new<F, Asked, E>(ask: F) -> Self
+    where
+        F: Fn(&str) -> Asked + Send + Sync + 'static,
+        Asked: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: fmt::Display,
+    {
+        Self(Arc::new(move |voter| {
+            let asked = ask(voter);
+            async move { asked.await.map_err(|error| error.to_string()) }.boxed()
+        }))
+    }
+
+    /// Asks for those of one voter.
+    pub(crate) async fn ask(&self, voter: &str) -> Result<Credentials, String> {
+        // A panic of the user's must not end the task that keeps up the connection.
+        let asked = async { (self.0)(voter).await };
+        match timeout(PATIENCE, AssertUnwindSafe(asked).catch_unwind()).await {
+            Ok(Ok(answer)) => answer.map_err(|error| format!("no credentials: {error}")),
+            Ok(Err(_)) => Err("no credentials: whoever was asked for them panicked".to_owned()),
+            Err(_) => Err(format!("no credentials within {PATIENCE:?}")),
+        }
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<credentials>")
+    }
 }

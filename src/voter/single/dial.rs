@@ -1,20 +1,27 @@
 //! What has to be asked before each connection: where the server is, and with which credentials.
+//!
+//! Where sentinels know the server, not by fred's own way, which asks one sentinel after the other
+//! and believes the first: what one of them says that is cut off from the others may be long past.
+//! Here a majority must answer, and the latest of what it says counts.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use fred::types::config::Config;
+use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::time;
 
 use super::{
     Address,
-    address::server_at,
-    identity::Met,
-    link::{CONNECTING, Link, Router},
-    sentinel::{Lookout, Primary},
+    address::{Secured, Sentinels, server_at},
+    identity::{Met, ask, setting},
+    link::{CONNECTING, Link, NO_BACKLOG, Router},
+    wire,
 };
 use crate::{
     clock::{Clock, Moment},
-    voter::Identity,
+    proto::{Cause, Quorum},
+    scripts::Value,
+    voter::{Identity, Outcome, lock},
 };
 
 /// Between two questions to the sentinels while a connection stands.
@@ -25,13 +32,15 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_CONNECTING: Duration = Duration::from_secs(4);
 /// Sentinels tell each other of a failover every two seconds; once that may be lost.
 const TOLD: Duration = Duration::from_secs(4);
+/// How long a connection for questions may take, without that for the credentials; and an answer.
+const LONGEST_QUESTION: Duration = Duration::from_secs(1);
 
 /// Finds out how to connect, anew each time.
 pub(super) struct Dialer {
     address: Address,
     lookout: Option<Lookout>,
     /// How often the server was found to be a replica.
-    demotions: u64,
+    pub(super) demotions: u64,
     /// Whom it met last, and the tenure that was told last of that one.
     latest: Option<(String, Option<String>)>,
     /// How long the next attempt to connect may take.
@@ -40,30 +49,20 @@ pub(super) struct Dialer {
     backlog: usize,
 }
 
-/// Whom a majority of the sentinels named, and when they were asked.
-#[derive(Clone)]
-pub(super) struct Named {
-    primary: Primary,
-    asked: Moment,
-}
-
-impl Named {
-    /// Until when scripts may leave to it, unless it is named again.
-    pub(super) fn trusted_until(&self) -> Moment {
-        self.asked + PATIENCE
-    }
-}
-
 impl Dialer {
     pub(super) fn new(address: Address, backlog: usize) -> Self {
-        let lookout =
-            address.sentinels.as_ref().map(|sentinels| Lookout::new(Arc::clone(sentinels)));
+        let lookout = address.sentinels.as_ref().map(|sentinels| Lookout {
+            contacts: sentinels.all.iter().map(|_| None).collect(),
+            sentinels: Arc::clone(sentinels),
+        });
         Self { address, lookout, demotions: 0, latest: None, patience: CONNECTING, backlog }
     }
 
     /// Connects, to whom the sentinels name where there are any. A server that is too far away for
     /// the time that it had gets more the next time.
-    pub(super) async fn connect(&mut self) -> Result<(Arc<Link>, Router, Option<Named>), Arc<str>> {
+    pub(super) async fn connect(
+        &mut self,
+    ) -> Result<(Arc<Link>, Router, Option<Primary>), Arc<str>> {
         let (config, primary) = self.dial().await?;
         let started = Clock::System.now();
         let connected = Link::connected(config, self.patience, self.backlog).await;
@@ -75,14 +74,13 @@ impl Dialer {
     }
 
     /// What the next connection is made with, and whom the sentinels name.
-    pub(super) async fn dial(&mut self) -> Result<(Config, Option<Named>), Arc<str>> {
+    pub(super) async fn dial(&mut self) -> Result<(Config, Option<Primary>), Arc<str>> {
         let mut config = self.address.secured.fresh().await?;
-        let asked = Clock::System.now();
         let primary = match &mut self.lookout {
-            Some(lookout) => Some(Named { primary: lookout.ask().await?, asked }),
+            Some(lookout) => Some(lookout.ask().await?),
             None => None,
         };
-        if let Some(Named { primary: Primary { host, port, .. }, .. }) = &primary {
+        if let Some(Primary { host, port, .. }) = &primary {
             config.server = server_at(host, *port);
         }
         if let Some(provider) = &self.address.provider {
@@ -92,11 +90,6 @@ impl Dialer {
         Ok((config, primary))
     }
 
-    /// The server was found to be a replica.
-    pub(super) fn demoted(&mut self) {
-        self.demotions += 1;
-    }
-
     /// Who a server is since it last became a primary, for whoever keeps account of what it may
     /// have forgotten: another with each promotion. As one that sentinels name it is as young as
     /// its promotion, what it has on disk need not be what its predecessor had, and clients that
@@ -104,16 +97,16 @@ impl Dialer {
     pub(super) fn since_promotion(
         &mut self,
         Met { identity, tenure, .. }: &mut Met,
-        named: Option<&Named>,
+        named: Option<&Primary>,
     ) -> Identity {
-        if let Some(Named { primary, .. }) = named {
+        if let Some(primary) = named {
             identity.age = identity.age.min(primary.tenure);
             identity.durable = false;
             if primary.epoch > 0 {
                 identity.overlap = TOLD + PATIENCE;
             }
         }
-        let promotions = self.demotions + named.map_or(0, |named| named.primary.epoch);
+        let promotions = self.demotions + named.map_or(0, |primary| primary.epoch);
         let mut told = identity.clone();
         if promotions > 0 {
             // Not in the other, by which two voters are known to be one server.
@@ -132,17 +125,16 @@ impl Dialer {
     /// Completes, with the reason, when the connection to this primary is to be given up because
     /// the sentinels name another one, or because no majority of them says anything any more: a
     /// primary that is cut off from them with this client may have a successor that others use.
-    pub(super) async fn superseded(&mut self, link: &Link, named: Option<Named>) -> Arc<str> {
+    pub(super) async fn superseded(&mut self, link: &Link, named: Option<Primary>) -> Arc<str> {
         let (Some(lookout), Some(mut named)) = (&mut self.lookout, named) else {
             return std::future::pending().await;
         };
         loop {
             time::sleep(INTERVAL).await;
-            let asked = Clock::System.now();
             match lookout.ask().await {
-                Ok(primary) if primary.is_same(&named.primary) => {
-                    named.asked = asked;
-                    link.trust_until(named.trusted_until());
+                Ok(primary) if primary.is_same(&named) => {
+                    named = primary;
+                    *lock(&link.trusted) = Some(named.trusted_until());
                 }
                 Ok(other) => return format!("the sentinels name {other} now").into(),
                 Err(why) if Clock::System.now() >= named.trusted_until() => return why,
@@ -150,4 +142,174 @@ impl Dialer {
             }
         }
     }
+}
+
+/// A connection for questions. It is never made again.
+#[derive(Debug)]
+pub(in crate::voter) struct Inquirer {
+    link: Arc<Link>,
+    _router: Router,
+}
+
+impl Inquirer {
+    /// To a server that no sentinels name.
+    pub(in crate::voter) async fn connect(address: Address) -> Outcome<Self> {
+        // The user's function has a limit of its own.
+        let mut dialer = Dialer::new(address, NO_BACKLOG);
+        let (config, _) = dialer.dial().await.map_err(Cause::Unreachable)?;
+        Self::connect_by(config).await.map_err(Cause::Unreachable)
+    }
+
+    async fn connect_by(config: Config) -> Result<Self, Arc<str>> {
+        let connected = Link::connected(config, CONNECTING, NO_BACKLOG);
+        let connected = time::timeout(LONGEST_QUESTION, connected).await;
+        let late = || format!("no connection within {LONGEST_QUESTION:?}").into();
+        let (link, router) = connected.unwrap_or_else(|_| Err(late()))?;
+        Ok(Self { link, _router: router })
+    }
+
+    pub(in crate::voter) async fn ask(&self, name: &'static str, words: &[&str]) -> Outcome<Value> {
+        let answer = async { ask(&self.link, name, words).await.and_then(wire::value) };
+        let answer = time::timeout(LONGEST_QUESTION, answer).await;
+        answer.unwrap_or(Err(Cause::TimedOut(LONGEST_QUESTION)))
+    }
+
+    /// What one setting of the server is; nothing where it does not tell.
+    pub(in crate::voter) async fn setting(&self, name: &'static str) -> Option<String> {
+        time::timeout(LONGEST_QUESTION, setting(&self.link, name)).await.ok()?.ok()?
+    }
+}
+
+/// Whom the sentinels name.
+#[derive(Debug)]
+pub(super) struct Primary {
+    /// An IPv6 address in brackets.
+    host: String,
+    port: u16,
+    /// Grows with each failover.
+    epoch: u64,
+    /// For how long, at least, it has been the primary.
+    tenure: Duration,
+    /// When the sentinels were asked.
+    asked: Moment,
+}
+
+impl Primary {
+    /// The same server, with no failover since.
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.host, self.port, self.epoch) == (&other.host, other.port, other.epoch)
+    }
+
+    /// Until when scripts may leave to it, unless it is named again.
+    pub(super) fn trusted_until(&self) -> Moment {
+        self.asked + PATIENCE
+    }
+}
+
+impl fmt::Display for Primary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// The connections to all sentinels of a service, each kept for as long as it answers.
+struct Lookout {
+    sentinels: Arc<Sentinels>,
+    contacts: Vec<Option<Inquirer>>,
+}
+
+impl Lookout {
+    /// Whom a majority names: at once where it is of one mind, else the latest when all have
+    /// answered or failed to.
+    async fn ask(&mut self) -> Result<Primary, Arc<str>> {
+        let Sentinels { service, all } = &*self.sentinels;
+        let (needed, asked) = (Quorum::of(all.len()).enough(), Clock::System.now());
+        let mut answers: FuturesUnordered<_> = self
+            .contacts
+            .iter_mut()
+            .zip(all)
+            .map(|(contact, (name, secured))| async move {
+                (name, ask_sentinel(contact, secured, service, asked).await)
+            })
+            .collect();
+        let (mut named, mut causes): (Vec<Primary>, _) = (Vec::new(), Vec::new());
+        while let Some((name, answer)) = answers.next().await {
+            match answer {
+                Ok(primary) => named.push(primary),
+                Err(why) => causes.push(format!("{name}: {why}")),
+            }
+            if named.len() >= needed && named.iter().all(|one| one.is_same(&named[0])) {
+                break;
+            }
+        }
+        let heard = named.len();
+        // Of those that say the same the one that has known it for longest.
+        let latest = named.into_iter().max_by_key(|primary| (primary.epoch, primary.tenure));
+        latest.filter(|_| heard >= needed).ok_or_else(|| {
+            let (all, why) = (all.len(), causes.join("; "));
+            format!("{heard} of {all} sentinels say where `{service}` is ({why})").into()
+        })
+    }
+}
+
+/// Asks on the connection that there is, and where that fails on a new one.
+async fn ask_sentinel(
+    contact: &mut Option<Inquirer>,
+    secured: &Secured,
+    service: &str,
+    asked: Moment,
+) -> Result<Primary, Arc<str>> {
+    let answer = async {
+        // Taken out, so that a question which is given up half way ends its connection.
+        if let Some(kept) = contact.take()
+            && let Ok(primary) = ask_for_primary(&kept, service, asked).await
+        {
+            *contact = Some(kept);
+            return Ok(primary);
+        }
+        let inquirer = Inquirer::connect_by(secured.fresh().await?).await?;
+        let primary = ask_for_primary(&inquirer, service, asked).await?;
+        *contact = Some(inquirer);
+        Ok(primary)
+    };
+    let late = || Err(format!("no answer within {LONGEST_QUESTION:?}").into());
+    time::timeout(LONGEST_QUESTION, answer).await.unwrap_or_else(|_| late())
+}
+
+/// Where the primary is, which is what clients are to believe, and since when. A sentinel that
+/// fails over names the successor before it takes note of it itself.
+async fn ask_for_primary(
+    sentinel: &Inquirer,
+    service: &str,
+    asked: Moment,
+) -> Result<Primary, Arc<str>> {
+    let ask = async |name| match sentinel.ask("SENTINEL", &[name, service]).await {
+        Ok(Value::List(fields)) => Ok(fields),
+        Ok(Value::Nil) => Err("no such service".into()),
+        Ok(_) => Err("unexpected reply".into()),
+        Err(Cause::Rejected(why) | Cause::Broken(why) | Cause::Unreachable(why)) => Err(why),
+        Err(cause) => Err(cause.to_string().into()),
+    };
+    let (address, state) = tokio::join!(ask("GET-MASTER-ADDR-BY-NAME"), ask("MASTER"));
+    primary(&address?, &state?, asked).ok_or_else(|| "unexpected reply".into())
+}
+
+/// From host and port, and from names and values in turn.
+fn primary(address: &[Value], state: &[Value], asked: Moment) -> Option<Primary> {
+    let [Value::Text(host), Value::Text(port)] = address else { return None };
+    let field = |name: &str| {
+        let pair = state.chunks_exact(2).find(|pair| pair[0] == Value::Text(name.to_owned()))?;
+        if let Value::Text(value) = &pair[1] { Some(value.as_str()) } else { None }
+    };
+    let bare_ipv6 = host.contains(':') && !host.starts_with('[');
+    let noted = field("ip") == Some(host) && field("port") == Some(port);
+    // Counted anew with each failover that the sentinel hears of, and with its own start.
+    let tenure = field("role-reported-time")?.parse().ok()?;
+    Some(Primary {
+        host: if bare_ipv6 { format!("[{host}]") } else { host.clone() },
+        port: port.parse().ok()?,
+        epoch: field("config-epoch")?.parse().ok()?,
+        tenure: if noted { Duration::from_millis(tenure) } else { Duration::ZERO },
+        asked,
+    })
 }

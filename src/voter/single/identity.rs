@@ -1,29 +1,44 @@
-//! Who a server is, in its own words.
+//! Who a server is, in its own words, and what its data say of themselves; for operators also which
+//! keys it has, and which rights the client's user lacks on it.
+//!
+//! What a server says of its own age goes by a clock that may be set, and what it says of its disk
+//! is true until somebody deletes the data. So the first client to meet them leaves a mark among
+//! them: a random name. Data with another name, or with none, are others than before.
+//!
+//! Every look of a client makes the mark older by the time since the last one, where nothing can
+//! have been forgotten since: the server is in the same life, or wrote every change to disk then
+//! and does now. So the data count as younger than they are, and never as older by more than one
+//! look can add.
+//!
+//! A client that knows better, because the mark is younger than it was or a vote is missing, gives
+//! the data another name: then all clients know.
 
 use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
-use fred::types::Resp3Frame as Frame;
+use fred::types::{Resp3Frame as Frame, config::Options};
+use futures::future::try_join_all;
 
-use super::{
-    Looks,
-    info::{ask, field, is_replica, persistence, setting},
-    link::Link,
-    mark, replies,
-    run::Runner,
-};
+use super::{IDENTIFICATION, Looks, Runner, link::Link, wire};
 use crate::{
     clock::Clock,
-    proto::Cause,
-    scripts::Value,
-    voter::{Birth, Identity, Memory, Outcome, Stamp},
+    proto::{Cause, ClockOffset, FoundLock, Persistence, ServerInfo},
+    scripts::{Answer, Mark, Value, voter::LOOK},
+    voter::{Birth, Identity, KeysFound, Memory, Outcome, Stamp, contract::is_passing},
 };
 
 /// For how long a primary of a cluster that is cut off from the others goes on to serve, where its
 /// servers do not tell.
 const USUAL_NODE_TIMEOUT: Duration = Duration::from_secs(15);
+/// For how long a mark is kept after the last client that was connected. Where one is gone, the
+/// data count as new.
+const MARK_IS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// What a server said of itself.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,18 +75,16 @@ pub(super) async fn identify(
         }
     };
     let (info, syncs) = tokio::join!(ask(link, "INFO", &[]), sync);
-    let Value::Text(info) = replies::value(info?)? else {
-        return Err(Cause::Rejected("the answer to INFO is no text".into()));
-    };
+    let info = text(info?)?;
     if is_replica(&info) {
         return Err(Cause::Rejected(link.demote()));
     }
     // Until then it runs no script, says that it writes nothing to disk, and does not know what it
     // was before.
-    if field(&info, "loading").is_ok_and(|loading| loading == "1") {
+    if is_on(&info, "loading") {
         return Err(Cause::Rejected("it still loads its data".into()));
     }
-    let tenure = mark::tenure(&info).filter(|_| promotions);
+    let tenure = tenure_of(&info).filter(|_| promotions);
     let life = format!("{}/{}", run_id(&info)?, tenure.as_deref().unwrap_or_default());
     let syncs = syncs?;
     let mut identity = identity(&info, syncs)?;
@@ -81,7 +94,7 @@ pub(super) async fn identify(
     let stamped = |shown| Stamp { shown, asked, answered: Clock::System.now() };
     let marked = async {
         let Some(key) = mark else { return Ok((None, None)) };
-        let mark = mark::look(link, key, &life, keeps, is_unmarked).await?;
+        let mark = look(link, key, &life, keeps, is_unmarked).await?;
         let stamp = mark.as_ref().and_then(|mark| mark.clock).map(stamped);
         Ok((mark, stamp))
     };
@@ -89,9 +102,8 @@ pub(super) async fn identify(
         let time = if time { ask(link, "TIME", &[]).await.map(shown)? } else { None };
         Ok(time.map(stamped))
     };
-    let (time, marked) = tokio::join!(time, marked);
-    let (marked, by_mark) = marked?;
-    let stamp = time?.or(by_mark);
+    let (time, (marked, by_mark)) = tokio::try_join!(time, marked)?;
+    let stamp = time.or(by_mark);
     if let (Some(key), Some(marked)) = (mark, marked) {
         // What was evicted is gone as with other data.
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
@@ -109,8 +121,7 @@ pub(super) async fn identify(
     }
     // In a cluster the keys of a script are in one slot, and so not beside the mark: there no
     // script can read what the data are called.
-    let is_clustered = field(&info, "cluster_enabled").is_ok_and(|enabled| enabled == "1");
-    is_named.store(identity.birth.is_some() && !is_clustered, Relaxed);
+    is_named.store(identity.birth.is_some() && !is_on(&info, "cluster_enabled"), Relaxed);
     Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs })
 }
 
@@ -119,13 +130,11 @@ pub(super) async fn identify(
 /// take a primary for failed after one `cluster-node-timeout` at the earliest, and it stops serving
 /// after one and a half at the latest, so one is twice what there can be between the two.
 async fn overlap(link: &Link, info: &str) -> Outcome<Duration> {
-    if field(info, "cluster_enabled").is_ok_and(|value| value == "1") {
-        let told = setting(link, "cluster-node-timeout").await?;
-        return Ok(told
-            .and_then(|ms| ms.parse().ok())
-            .map_or(USUAL_NODE_TIMEOUT, Duration::from_millis));
+    if !is_on(info, "cluster_enabled") {
+        return Ok(Duration::ZERO);
     }
-    Ok(Duration::ZERO)
+    let told = setting(link, "cluster-node-timeout").await?.and_then(|ms| ms.parse().ok());
+    Ok(told.map_or(USUAL_NODE_TIMEOUT, Duration::from_millis))
 }
 
 /// What is another after each start. Without it nobody sees that votes may be forgotten.
@@ -154,13 +163,11 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     let uptime = field(info, "uptime_in_seconds")?.parse::<i64>();
     let uptime = uptime.map_err(|_| Cause::Rejected("the answer to INFO has no uptime".into()))?;
     let uptime = u64::try_from(uptime).unwrap_or(0);
-    let is_on = |name| field(info, name).is_ok_and(|value| value == "1");
     // While the first file is being written after this was switched on, there is none yet.
-    let appends = is_on("aof_enabled") && !is_on("aof_rewrite_in_progress");
+    let appends = is_on(info, "aof_enabled") && !is_on(info, "aof_rewrite_in_progress");
     // What was a replica before may have missed what its predecessor had on disk.
-    let promoted = mark::tenure(info).is_some();
-    let number = |name| field(info, name).ok()?.parse::<u64>().ok();
-    let limit = number("maxmemory").filter(|limit| *limit > 0);
+    let promoted = tenure_of(info).is_some();
+    let limit = number(info, "maxmemory").filter(|limit| *limit > 0);
     Ok(Identity {
         run_id: run_id(info)?.to_owned(),
         birth: None,
@@ -168,16 +175,322 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
         durable: syncs_always && appends && !promoted,
         overlap: Duration::ZERO,
         refuses: None,
-        memory: number("used_memory").zip(limit).map(|(used, limit)| Memory { used, limit }),
+        memory: number(info, "used_memory").zip(limit).map(|(used, limit)| Memory { used, limit }),
     })
 }
 
 /// Since 1970.
-pub(super) fn shown(reply: Frame) -> Option<Duration> {
-    let Ok(Value::List(parts)) = replies::value(reply) else { return None };
+fn shown(reply: Frame) -> Option<Duration> {
+    let Ok(Value::List(parts)) = wire::value(reply) else { return None };
     let [Value::Text(seconds), Value::Text(micros)] = &*parts else { return None };
     let (seconds, micros) = (seconds.parse().ok()?, micros.parse().ok()?);
     Duration::from_secs(seconds).checked_add(Duration::from_micros(micros))
+}
+
+/// The tenure of a primary that was a replica once, by its answer to INFO: another one after each
+/// promotion. Also of one that was started with the copy of a primary's data. None again after the
+/// time for which it keeps its backlog without a replica, an hour unless set.
+fn tenure_of(info: &str) -> Option<String> {
+    let before = field(info, "master_replid2").ok()?;
+    let id = field(info, "master_replid").ok()?;
+    before.bytes().any(|byte| byte != b'0').then(|| id.to_owned())
+}
+
+/// Whether another server of the cluster has the mark's hash slot by now: this one may take votes.
+pub(super) fn is_elsewhere(why: &str) -> bool {
+    ["MOVED", "ASK", "TRYAGAIN"].iter().any(|word| why.starts_with(word))
+}
+
+/// Gives the data that were met another name, if they still have that one.
+pub(super) async fn rename(link: &Link, met: &Identity, life: &str) -> Outcome<()> {
+    let Some(Birth { mark, name, .. }) = &met.birth else { return Ok(()) };
+    let name = name.split('/').next().unwrap_or_default();
+    look_at_mark(link, mark, life, None, name).await.map(drop)
+}
+
+/// What the script says that looks at the mark. `keeps`: whether the server forgets nothing by a
+/// restart; what was known of it in this life stays, where it was not asked. Data that are called
+/// `lost` get another name.
+pub(super) async fn look_at_mark(
+    link: &Link,
+    key: &str,
+    life: &str,
+    keeps: Option<bool>,
+    lost: &str,
+) -> Outcome<Outcome<Answer>> {
+    let keeps = keeps.map_or("", |keeps| if keeps { "1" } else { "0" });
+    let kept = MARK_IS_KEPT.as_millis().to_string();
+    // A name for data that have none.
+    let birth = format!("{:016x}", rand::random::<u64>());
+    let words = [LOOK.source, "1", key, &kept, &birth, life, keeps, lost];
+    let answer = wire::unpacked(ask(link, "EVAL", &words).await?);
+    if wire::is_of_a_replica(&answer) {
+        return Err(Cause::Rejected(link.demote()));
+    }
+    Ok(answer.and_then(|value| Answer::each(value, 1, LOOK.width).remove(0)))
+}
+
+/// Reads the mark at `key`, and writes it; nothing where that cannot be done. `is_unmarked`: that
+/// it could not be done when the server was last looked at, on whichever connection.
+async fn look(
+    link: &Link,
+    key: &str,
+    life: &str,
+    keeps: Option<bool>,
+    is_unmarked: &AtomicBool,
+) -> Outcome<Option<Mark>> {
+    let server = &link.place;
+    match look_at_mark(link, key, life, keeps, "").await? {
+        Ok(answer) => {
+            if is_unmarked.swap(false, Relaxed) {
+                tracing::warn!(%server, "the mark of a server can be read again");
+            }
+            Ok(Mark::read(&answer))
+        }
+        // It cannot vote in this state either. Where nobody can say how old it is, it is new.
+        Err(Cause::Rejected(why)) if is_passing(&why) => {
+            tracing::debug!(%server, %why, "the mark of a server cannot be read now");
+            let refusal = (!is_elsewhere(&why)).then_some(why);
+            let (age, began) = (Duration::ZERO, Duration::ZERO);
+            Ok(Some(Mark { birth: None, age, refusal, began, clock: None }))
+        }
+        Err(Cause::Rejected(why))
+            if why.starts_with("ERR unknown command")
+                || why.contains("Could not find scripting engine") =>
+        {
+            let why = format!(
+                "it runs no Lua scripts, which all locks need ({why}): Valkey 9.1 takes them from \
+                 the package `valkey-lua`, and Garnet with `--lua`"
+            );
+            Err(Cause::Rejected(why.into()))
+        }
+        // This may be so for ever, and would keep every new client waiting.
+        Err(cause) => {
+            if !is_unmarked.swap(true, Relaxed) {
+                tracing::warn!(
+                    %server, %cause,
+                    "the mark of a server cannot be read: deleted data go unnoticed"
+                );
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// An error reply is a frame too.
+pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
+    // The news of a connection comes a little before fred counts it as one.
+    let options = Options { fail_fast: false, ..Link::options(IDENTIFICATION) };
+    let reply = link.command(&options, name, words.iter().map(|word| (*word).into()).collect());
+    link.noted(reply.await, IDENTIFICATION)
+}
+
+/// One line of an answer to `INFO`.
+fn field<'a>(info: &'a str, name: &str) -> Outcome<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
+    let missing = || Cause::Rejected(format!("the answer to INFO has no {name}").into());
+    info.lines().find_map(value).ok_or_else(missing)
+}
+
+fn is_on(info: &str, name: &str) -> bool {
+    field(info, name).is_ok_and(|value| value == "1")
+}
+
+fn number(info: &str, name: &str) -> Option<u64> {
+    field(info, name).ok()?.parse().ok()
+}
+
+fn is_replica(info: &str) -> bool {
+    field(info, "role").is_ok_and(|role| role == "slave")
+}
+
+fn text(info: Frame) -> Outcome<String> {
+    match wire::value(info)? {
+        Value::Text(text) => Ok(text),
+        other => Err(Cause::Rejected(format!("INFO answers {other:?}").into())),
+    }
+}
+
+/// What an answer to `CONFIG GET` names; nothing where the server refuses to tell.
+fn pairs(reply: Frame) -> BTreeMap<String, String> {
+    let Frame::Map { data, .. } = reply else { return BTreeMap::new() };
+    let text = |frame| match wire::value(frame) {
+        Ok(Value::Text(text)) => Some(text),
+        _ => None,
+    };
+    data.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
+}
+
+/// What a server writes to its disk, as far as it tells; whether it writes at all is in `INFO`. By
+/// one pattern: what `CONFIG GET` takes several of is not known to older servers.
+async fn persistence(link: &Link) -> Outcome<Persistence> {
+    let mut told = pairs(ask(link, "CONFIG", &["GET", "*a[op][fp]*"]).await?);
+    Ok(Persistence {
+        appendonly: true,
+        no_appendfsync_on_rewrite: told.get("no-appendfsync-on-rewrite").map(|it| it == "yes"),
+        appendfsync: told.remove("appendfsync"),
+        aof_load_corrupt_tail_max_size: told.remove("aof-load-corrupt-tail-max-size"),
+        ..Persistence::default()
+    })
+}
+
+/// What one setting of the server is; nothing where it refuses to tell.
+pub(super) async fn setting(link: &Link, name: &'static str) -> Outcome<Option<String>> {
+    Ok(pairs(ask(link, "CONFIG", &["GET", name]).await?).remove(name))
+}
+
+/// So many keys the server looks at in one step: a step of this length takes less than one
+/// millisecond.
+const STEP: &str = "1000";
+/// Whether a server of a cluster serves none of its slots while another has no primary.
+const COVERAGE: &str = "cluster-require-full-coverage";
+/// The most steps of one search.
+const STEPS: usize = 10_000;
+
+/// What locks need: each a command by which nothing changes. One that would write has arguments that
+/// make no sense, of which the server says so after it has looked whether the command is allowed.
+/// `KEY`, `CHANNEL` and `CALLS` stand for names of this client.
+const COMMANDS: &str = "\
+PING,INFO server,CLIENT ID,CONFIG GET save,TIME,EVAL return 0,\
+EVALSHA 0000000000000000000000000000000000000000 0,GET KEY,SET KEY  PX 0,HSET KEY f v f,\
+HGET KEY f,HGETALL KEY,HDEL KEY f,HEXISTS KEY f,PTTL KEY,PEXPIRE KEY 1,PEXPIREAT KEY 1,EXISTS KEY,\
+DEL KEY,ZADD KEY XX 0 m,ZREM KEY m,ZSCORE KEY m,ZRANK KEY m,ZCARD KEY,ZCOUNT KEY 0 0,\
+ZRANGE KEY 0 0,ZRANGEBYSCORE KEY 0 0,PUBLISH CALLS ,PUBLISH CHANNEL ,SPUBLISH CHANNEL ";
+
+impl Runner {
+    /// What the server says of itself now. What it refuses to say is left out.
+    /// `calls`: a channel on which a client could be called.
+    pub(super) async fn survey(self: Arc<Self>, calls: Arc<str>) -> Outcome<ServerInfo> {
+        let info = text(self.reply("INFO", &[]).await?)?;
+        let asked = Clock::System.now();
+        let time = shown(self.reply("TIME", &[]).await?);
+        let (took, wall) = (Clock::System.now().since(asked), Clock::System.wall());
+        let coverage = pairs(self.reply("CONFIG", &["GET", COVERAGE]).await?).remove(COVERAGE);
+        let coverage = coverage.filter(|_| is_on(&info, "cluster_enabled"));
+        let number = |name| number(&info, name);
+        let text = |name: &str| field(&info, name).map(str::to_owned);
+        let software = text("server_name").unwrap_or_else(|_| "redis".into());
+        let replicas = number("connected_slaves").unwrap_or_default();
+        Ok(ServerInfo {
+            run_id: text("run_id")?,
+            version: text(&format!("{software}_version")).or_else(|_| text("redis_version"))?,
+            software,
+            is_primary: !is_replica(&info),
+            uptime: Duration::from_secs(number("uptime_in_seconds").unwrap_or_default()),
+            replicas: u32::try_from(replicas).unwrap_or(u32::MAX),
+            memory_used: number("used_memory").unwrap_or_default(),
+            memory_limit: number("maxmemory").filter(|limit| *limit > 0),
+            eviction_policy: text("maxmemory_policy").unwrap_or_default(),
+            persistence: self.persistence(&info).await?,
+            needs_all_slots: coverage.map(|value| value == "yes"),
+            clock: time.map(|shown| ClockOffset::new(shown, wall, took)),
+            missing_rights: self.missing_rights(&calls).await?,
+        })
+    }
+
+    async fn persistence(&self, info: &str) -> Outcome<Persistence> {
+        let link = self.gate.pass()?;
+        let mut told = pairs(self.reply("CONFIG", &["GET", "save"]).await?);
+        let default = pairs(self.reply("ACL", &["GETUSER", "default"]).await?);
+        let commands = default.get("commands");
+        // What it may not on purpose, as `-eval`, is in no file.
+        let may_write = |commands: &String| {
+            commands.starts_with("+@all") && default.get("keys").is_none_or(|keys| keys == "~*")
+        };
+        Ok(Persistence {
+            appendonly: is_on(info, "aof_enabled"),
+            default_user_may_write: commands.map(may_write),
+            save: told.remove("save"),
+            ..persistence(&link).await?
+        })
+    }
+
+    /// What the user lacks, as `ACL SETUSER` takes it. `calls`: a channel on which a client could
+    /// be called. A server that can have no mark can have no key of a lock: then nothing is known.
+    async fn missing_rights(&self, calls: &str) -> Outcome<Vec<String>> {
+        let Some(mark) = &self.looks.mark else { return Ok(Vec::new()) };
+        let (key, channel) = (format!("{mark}:rights"), format!("{mark}:wake"));
+        let asked = COMMANDS.split(',').map(async |command: &'static str| {
+            let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
+            let right = match name {
+                "CLIENT" | "CONFIG" => command.split(' ').take(2).collect::<Vec<_>>().join("|"),
+                _ => name.to_owned(),
+            };
+            let words = rest.split(' ').filter(|_| !rest.is_empty()).map(|word| match word {
+                "KEY" => &*key,
+                "CHANNEL" => &*channel,
+                "CALLS" => calls,
+                word => word,
+            });
+            let words: Vec<&str> = words.collect();
+            // What is published on the channel of a lock is published by one of the two.
+            if words.first() == Some(&&*channel) && name != self.publish() {
+                return Ok(None);
+            }
+            match wire::value(self.reply(name, &words).await?) {
+                Err(Cause::Rejected(why)) => {
+                    Ok(lacked(&why, &format!("+{}", right.to_lowercase()), words.first().copied()))
+                }
+                _ => Ok(None),
+            }
+        });
+        let missing: BTreeSet<String> = try_join_all(asked).await?.into_iter().flatten().collect();
+        Ok(missing.into_iter().collect())
+    }
+
+    /// The locks whose keys the server has, by what `read` makes of each key that fits the pattern.
+    pub(in crate::voter) async fn search(
+        self: Arc<Self>,
+        pattern: String,
+        limit: usize,
+        read: impl Fn(&str) -> Option<FoundLock> + Send,
+    ) -> Outcome<KeysFound> {
+        let (mut locks, mut cursor) = (BTreeSet::new(), "0".to_owned());
+        for _ in 0..STEPS {
+            let words = [&cursor, "MATCH", &pattern, "COUNT", STEP];
+            let (next, keys) = step(&wire::value(self.reply("SCAN", &words).await?)?)?;
+            locks.extend(keys.iter().filter_map(|key| read(key)));
+            if locks.len() > limit {
+                break;
+            }
+            if next == "0" {
+                return Ok(KeysFound { locks, is_complete: true });
+            }
+            cursor = next;
+        }
+        Ok(KeysFound { locks, is_complete: false })
+    }
+}
+
+/// The next cursor, and the keys.
+fn step(reply: &Value) -> Outcome<(String, Vec<String>)> {
+    let text = |key: &Value| match key {
+        Value::Text(key) => Some(key.clone()),
+        _ => None,
+    };
+    if let Value::List(parts) = reply
+        && let [Value::Text(cursor), Value::List(keys)] = &**parts
+    {
+        return Ok((cursor.clone(), keys.iter().filter_map(text).collect()));
+    }
+    Err(Cause::Rejected(format!("SCAN answers {reply:?}").into()))
+}
+
+/// The right that a refusal is about: to the command, to a key or to a channel, of which the first
+/// argument is one.
+fn lacked(why: &str, right: &str, name: Option<&str>) -> Option<String> {
+    why.strip_prefix("NOPERM")?;
+    // What all names of locks begin with.
+    let begins = |name: &str| {
+        let upto = |sign: &str| Some(format!("{}{sign}*", name.split_once(sign)?.0));
+        upto("{").or_else(|| upto("calls:")).unwrap_or_else(|| name.to_owned())
+    };
+    match name {
+        _ if why.contains("command") => Some(right.to_owned()),
+        Some(name) if why.contains("channel") => Some(format!("&{}", begins(name))),
+        Some(name) if why.contains("key") => Some(format!("~{}", begins(name))),
+        _ => Some(right.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -219,5 +532,34 @@ mod tests {
         let told =
             |limit, policy| evicts(&format!("maxmemory:{limit}\r\nmaxmemory_policy:{policy}"));
         assert_eq!((told(0, "volatile-lru"), told(5, "noeviction")), (None, None));
+    }
+
+    #[test]
+    fn a_refusal_names_the_right_that_is_missing() {
+        let key = Some("quorate:{%voter}:rights");
+        for (why, right, name, missing) in [
+            ("ERR syntax error", "+set", key, None),
+            (
+                "NOPERM this user has no permissions to run the 'set' command",
+                "+set",
+                key,
+                Some("+set"),
+            ),
+            (
+                "NOPERM this user has no permissions to access one of the keys used as arguments",
+                "+get",
+                key,
+                Some("~quorate:{*"),
+            ),
+            ("NOPERM No permissions to access a key", "+get", key, Some("~quorate:{*")),
+            (
+                "NOPERM No permissions to access a channel",
+                "+publish",
+                Some("quorate:calls:c:survey"),
+                Some("&quorate:calls:*"),
+            ),
+        ] {
+            assert_eq!(lacked(why, right, name).as_deref(), missing, "{why}");
+        }
     }
 }

@@ -1,8 +1,14 @@
-//! One connection: watched, and able to tell what last went wrong.
+//! One connection: watched, able to tell what last went wrong, and asked for replicas.
+//!
+//! `WAIT` tells how many replicas have what was written before it on its own connection, and the
+//! server does nothing else for that connection meanwhile. So it leaves with the script, right
+//! behind it, but only where none is under way: one at a time holds up whatever else there is to
+//! do, and as few do as possible. Scripts that leave meanwhile run together as soon as it is
+//! answered, and one more, for all of them, follows their answers.
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,23 +22,24 @@ use fred::{
     error::{Error, ErrorKind},
     interfaces::{ClientLike, EventInterface},
     types::{
-        ConnectHandle, Resp3Frame as Frame,
+        ClusterHash, ConnectHandle, CustomCommand, Resp3Frame as Frame, Value as Argument,
         config::{Config, ConnectionConfig, Options, PerformanceConfig, Server, TcpConfig},
     },
-    util::sha1_hash,
 };
+use futures::{FutureExt, future::BoxFuture};
 use rustc_hash::FxHashMap;
 use tokio::{
-    sync::{Notify, broadcast},
+    sync::{Notify, OwnedMutexGuard, broadcast},
     time,
 };
 
-use super::replies;
+use super::wire;
 use crate::{
     clock::{Clock, Moment},
     proto::Cause,
-    scripts::Script,
-    voter::{Outcome, lock},
+    scripts::Value,
+    settings::ReplicaAcks,
+    voter::{Identity, Outcome, contract::begin, lock},
 };
 
 /// How often a connection that somebody waits on is asked for a sign of life, if none came.
@@ -59,48 +66,39 @@ pub(super) struct Link {
     pub(super) client: Client,
     /// Which server it goes to: `host:port`, or the path of a unix socket.
     pub(super) place: Arc<str>,
+    /// Who answers, once that is known; and its life, as its mark names it.
+    pub(super) known: OnceLock<(Identity, Arc<str>)>,
     /// Anything came from the server since somebody looked.
-    answered: AtomicBool,
+    pub(super) answered: AtomicBool,
     /// A deadline has passed: is the server still there?
-    doubted: Notify,
+    pub(super) doubted: Notify,
     /// Give the connection up at once.
-    rejected: Notify,
-    /// The server is a replica.
-    demoted: AtomicBool,
+    pub(super) rejected: Notify,
+    /// The server turned out to be a replica.
+    pub(super) is_demoted: AtomicBool,
     /// The server packs its replies, so it can read what is packed.
-    packs: AtomicBool,
+    pub(super) packs: AtomicBool,
     /// The hashes of the scripts that the server has, as far as is known, by their names. Another
     /// connection may lead to another server, with no scripts yet.
-    scripts: Mutex<FxHashMap<&'static str, Bytes>>,
-    /// Where replicas are asked for.
-    pub(super) acks: AckLine,
-    /// Until when scripts may leave; for as long as it stands where nobody has to confirm it.
-    trusted: Mutex<Option<Moment>>,
+    pub(super) scripts: Mutex<FxHashMap<&'static str, Bytes>>,
+    /// How many scripts have left that need replicas.
+    left: AtomicU64,
+    /// What the latest question for replicas came to. Locked while one is under way.
+    acknowledged: Arc<tokio::sync::Mutex<Acknowledged>>,
+    /// Until when scripts may leave; for as long as it stands where nobody has to confirm it. Then
+    /// they may not, however late whoever ends the connection comes to it: a process that was
+    /// stopped for a while may send first.
+    pub(super) trusted: Mutex<Option<Moment>>,
     trouble: Mutex<Trouble>,
 }
 
-/// What replicas were asked for, and what of that was heard, on one connection.
+/// What a question for replicas came to.
 #[derive(Debug)]
-pub(super) struct AckLine {
-    /// How many scripts have left that need replicas.
-    pub(super) left: AtomicU64,
-    /// What the latest question came to. Locked while one is under way.
-    pub(super) heard: Arc<tokio::sync::Mutex<AckHeard>>,
-}
-
-#[derive(Debug)]
-pub(super) struct AckHeard {
+struct Acknowledged {
     /// The number of the last script that left before it: what it came to is true of all before.
-    pub(super) about: u64,
-    pub(super) within: Duration,
-    pub(super) count: Outcome<i64>,
-}
-
-impl Default for AckLine {
-    fn default() -> Self {
-        let nothing = AckHeard { about: 0, within: Duration::ZERO, count: Err(Cause::Unheard) };
-        Self { left: AtomicU64::new(0), heard: Arc::new(tokio::sync::Mutex::new(nothing)) }
-    }
+    about: u64,
+    within: Duration,
+    count: Outcome<i64>,
 }
 
 #[derive(Debug)]
@@ -139,16 +137,20 @@ impl Link {
         let place = place(&config).into();
         let client = Client::new(config, Some(performance), Some(connection), None);
         let trouble = Trouble { errors: client.error_rx(), latest: CLOSED.into() };
+        let count = Err(Cause::Unheard);
+        let nothing = Acknowledged { about: 0, within: Duration::ZERO, count };
         let link = Arc::new(Self {
             client,
             place,
+            known: OnceLock::new(),
             answered: AtomicBool::new(false),
             doubted: Notify::new(),
             rejected: Notify::new(),
-            demoted: AtomicBool::new(false),
+            is_demoted: AtomicBool::new(false),
             packs: AtomicBool::new(false),
             scripts: Mutex::default(),
-            acks: AckLine::default(),
+            left: AtomicU64::new(0),
+            acknowledged: Arc::new(tokio::sync::Mutex::new(nothing)),
             trusted: Mutex::default(),
             trouble: Mutex::new(trouble),
         });
@@ -172,16 +174,31 @@ impl Link {
         }
     }
 
+    /// Sends a command with the first poll. A custom one, because fred ignores all options of its
+    /// own EVALSHA.
+    pub(super) fn command(
+        &self,
+        options: &Options,
+        name: &'static str,
+        words: Vec<Argument>,
+    ) -> BoxFuture<'static, Raw> {
+        let client = self.client.with_options(options);
+        let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
+        // fred's future has 5 KB. In a box of its own it is not a part of each future that awaits
+        // it, which would have it several times.
+        async move { client.custom_raw(command, words).await }.boxed()
+    }
+
     /// Takes note of what came of a request, and puts it into our words.
     pub(super) fn noted(&self, reply: Result<Frame, Error>, deadline: Duration) -> Outcome<Frame> {
         match reply {
             Ok(frame) => {
-                self.heard();
+                self.answered.store(true, Ordering::Relaxed);
                 Ok(frame)
             }
             Err(error) => {
                 if *error.kind() == ErrorKind::Timeout {
-                    self.doubt();
+                    self.doubted.notify_one();
                 }
                 Err(self.cause(&error, deadline))
             }
@@ -189,69 +206,13 @@ impl Link {
     }
 
     pub(super) fn cause(&self, error: &Error, deadline: Duration) -> Cause {
-        replies::cause(error, deadline, || self.trouble())
-    }
-
-    /// The server gave a sign of life.
-    pub(super) fn heard(&self) {
-        self.answered.store(true, Ordering::Relaxed);
-    }
-
-    /// Has the server asked for a sign of life.
-    pub(super) fn doubt(&self) {
-        self.doubted.notify_one();
-    }
-
-    /// Has the connection replaced.
-    pub(super) fn reject(&self) {
-        self.rejected.notify_one();
+        wire::cause(error, deadline, || self.trouble())
     }
 
     /// The server turned out to be a replica: why that is the end.
     pub(super) fn demote(&self) -> Arc<str> {
-        self.demoted.store(true, Ordering::Relaxed);
+        self.is_demoted.store(true, Ordering::Relaxed);
         format!("{} is a replica, which cannot vote", self.place).into()
-    }
-
-    /// Whether it was found to be a replica.
-    pub(super) fn is_demoted(&self) -> bool {
-        self.demoted.load(Ordering::Relaxed)
-    }
-
-    /// It has packed a reply.
-    pub(super) fn may_pack(&self) {
-        self.packs.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether arguments may be packed.
-    pub(super) fn packs(&self) -> bool {
-        self.packs.load(Ordering::Relaxed)
-    }
-
-    /// By which hash the server knows a script, if it is known to have it.
-    pub(super) fn sha_of(&self, script: &Script) -> Option<Bytes> {
-        lock(&self.scripts).get(script.name).cloned()
-    }
-
-    /// The script was answered as a whole, so the server has it now.
-    pub(super) fn has_script(&self, script: &Script) {
-        lock(&self.scripts).insert(script.name, sha1_hash(script.source).into());
-    }
-
-    /// The server said that it does not have the script.
-    pub(super) fn lacks_script(&self, script: &Script) {
-        lock(&self.scripts).remove(script.name);
-    }
-
-    /// Scripts may leave until then. However late whoever ends the connection comes to it: a
-    /// process that was stopped for a while may send first.
-    pub(super) fn trust_until(&self, end: Moment) {
-        *lock(&self.trusted) = Some(end);
-    }
-
-    /// Whether scripts may leave now.
-    pub(super) fn is_trusted(&self) -> bool {
-        lock(&self.trusted).is_none_or(|end| Clock::System.now() < end)
     }
 
     /// What last went wrong. Read when needed, from where fred left it, so it is never out of date.
@@ -260,7 +221,7 @@ impl Link {
         let mut trouble = lock(&self.trouble);
         loop {
             match trouble.errors.try_recv() {
-                Ok((error, _)) => trouble.latest = replies::readable(&error).into(),
+                Ok((error, _)) => trouble.latest = wire::readable(&error).into(),
                 Err(Lagged(_)) => {}
                 Err(_) => return Arc::clone(&trouble.latest),
             }
@@ -353,5 +314,100 @@ impl Router {
 impl Drop for Router {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// What a request came to at the connection.
+pub(super) type Raw = Result<Frame, Error>;
+
+/// What a grant needs in order to count, and where to ask for it.
+pub(super) struct AcksNeeded {
+    pub(super) acks: ReplicaAcks,
+    pub(super) left: Duration,
+    pub(super) deadline: Duration,
+    /// How many entries of the reply a request has.
+    pub(super) width: usize,
+    pub(super) link: Arc<Link>,
+}
+
+impl AcksNeeded {
+    /// The script's answer, and whether it counts where it is a grant. Leaves with the first poll,
+    /// the script first.
+    pub(super) async fn by(
+        self,
+        script: impl Future<Output = Raw> + Send + 'static,
+    ) -> (Raw, Outcome<()>) {
+        let (sent, script) = (Clock::System.now(), begin(script));
+        let number = 1 + self.link.left.fetch_add(1, Ordering::AcqRel);
+        if let Ok(line) = Arc::clone(&self.link.acknowledged).try_lock_owned() {
+            self.ask(line);
+        }
+        let frame = match script.await {
+            Ok(frame) if wire::grants(&frame, self.width) => frame,
+            other => return (other, Ok(())),
+        };
+        let rest = self.left.saturating_sub(Clock::System.now().since(sent));
+        let counted = time::timeout(rest, self.counted(number)).await;
+        (Ok(frame), counted.unwrap_or(Err(Cause::TimedOut(self.deadline))))
+    }
+
+    /// Whether enough replicas have what the script of this number wrote.
+    async fn counted(&self, number: u64) -> Outcome<()> {
+        loop {
+            let line = Arc::clone(&self.link.acknowledged).lock_owned().await;
+            if number > line.about {
+                self.ask(line);
+                continue;
+            }
+            let (count, needed) = (line.count.clone()?, self.acks.replicas);
+            if count >= i64::from(needed) {
+                return Ok(());
+            }
+            let acknowledged = u32::try_from(count).unwrap_or(0);
+            return Err(Cause::Unacknowledged { acknowledged, needed, within: line.within });
+        }
+    }
+
+    /// Asks for replicas of all that has left so far. Leaves at once.
+    fn ask(&self, mut line: OwnedMutexGuard<Acknowledged>) {
+        let about = self.link.left.load(Ordering::Acquire);
+        let (within, deadline) = (self.acks.within(self.left), self.deadline);
+        let within_ms = i64::try_from(within.as_millis()).unwrap_or(i64::MAX);
+        let arguments = [i64::from(self.acks.replicas), within_ms].map(Argument::Integer).to_vec();
+        let wait = begin(self.link.command(&Link::options(self.left), "WAIT", arguments));
+        // Whoever asked may go before it is answered, and others wait for the answer.
+        tokio::spawn(async move {
+            *line = Acknowledged { about, within, count: count(wait.await, deadline) };
+        });
+    }
+}
+
+/// How many replicas there were.
+fn count(reply: Raw, deadline: Duration) -> Outcome<i64> {
+    let frame = reply.map_err(|error| match error.kind() {
+        ErrorKind::Timeout => Cause::TimedOut(deadline),
+        // Whether it was sent or not: the script was.
+        _ => Cause::Broken(wire::readable(&error).into()),
+    })?;
+    match wire::value(frame)? {
+        Value::Int(count) => Ok(count),
+        other => Err(Cause::Rejected(format!("unexpected answer to WAIT: {other:?}").into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn a_question_without_a_count_may_have_been_sent() {
+        let of = |kind, text| count(Err(Error::new(kind, text)), MS(200)).unwrap_err();
+        assert_eq!(of(ErrorKind::Timeout, "late"), Cause::TimedOut(MS(200)));
+        let unsent = of(ErrorKind::Canceled, "Connection closed unexpectedly.");
+        assert_eq!(unsent, Cause::Broken("Connection closed unexpectedly".into()));
+        let other = count(Ok(Frame::Null), MS(200)).unwrap_err();
+        assert!(matches!(other, Cause::Rejected(_)), "{other}");
     }
 }

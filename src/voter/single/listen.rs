@@ -1,15 +1,15 @@
 //! Channels: one task keeps a connection up, and the server's list equal to ours.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use fred::{
-    clients::{Client, WithOptions},
     error::Error,
     interfaces::{ClientLike, EventInterface, PubsubInterface},
-    types::{
-        ClusterHash, CustomCommand, Message, Resp3Frame as Frame, Value as Argument,
-        config::Options,
-    },
+    types::{Message, Resp3Frame as Frame, config::Options},
 };
 use futures::future::{self, BoxFuture, join_all};
 use tokio::{
@@ -24,17 +24,15 @@ use tokio::{
 };
 
 use super::{
-    Address,
+    Address, Runner, UNTRIED,
     dial::Dialer,
-    gate::UNTRIED,
     link::{BACKLOG, Link},
-    replies,
-    run::Runner,
+    wire,
 };
 use crate::{
     proto::Cause,
     scripts::Value,
-    voter::{Ear, Outcome, contract::begin, pauses::Pauses},
+    voter::{Ear, Outcome, contract::begin, pauses::Pauses, seat::Seat},
 };
 
 /// How long the server may take to confirm.
@@ -86,11 +84,12 @@ pub(super) async fn keep(
                 pauses.reset();
                 let messages = link.client.message_rx();
                 tried.send_replace(Some(link.trouble()));
-                let listener = Listener::new(Arc::clone(&link), &mut wanted);
+                let (listens, wanted) = (Arc::clone(&link), &mut wanted);
+                let listener = Listener { link: listens, wanted, plain: false, confirmations: 0 };
                 tokio::select! {
                     () = link.watch(&mut router, || ear.is_waited_for()) => {}
                     () = runner.gate.elsewhere(&link.place) => {}
-                    () = hear(&link, messages, &*ear) => {}
+                    () = hear(&link, messages, &*ear, runner.looks.seat) => {}
                     () = listener.listen(&*ear, &mut wishes) => return,
                 }
                 link.trouble()
@@ -125,13 +124,19 @@ pub(super) fn unreachable(trouble: Option<&Arc<str>>) -> Cause {
 }
 
 /// Hands messages on, those from now on, until the client is gone.
-async fn hear(link: &Link, mut messages: broadcast::Receiver<Message>, ear: &dyn Ear) {
+async fn hear(
+    link: &Link,
+    mut messages: broadcast::Receiver<Message>,
+    ear: &dyn Ear,
+    seat: Option<Seat>,
+) {
     loop {
         match messages.recv().await {
             Ok(message) => {
-                link.heard();
+                link.answered.store(true, Relaxed);
                 let text = message.value.as_str().unwrap_or_default();
-                ear.called(&message.channel, &text);
+                let outside = seat.and_then(|seat| seat.outside_channel(&message.channel));
+                ear.called(outside.as_deref().unwrap_or(&message.channel), &text);
             }
             Err(Lagged(_)) => ear.missed(),
             Err(Closed) => return,
@@ -155,31 +160,20 @@ impl ListenWish {
 /// rights allow for that. Other than to `SUBSCRIBE` the server answers in order, as it may have to
 /// say `MOVED`.
 async fn shard(link: &Link, options: &Options, channel: &str, listen: bool) -> Outcome<bool> {
-    let client = link.client.with_options(options);
     if !listen {
-        let left = client.sunsubscribe(channel).await;
+        let left = link.client.with_options(options).sunsubscribe(channel).await;
         return left.map(|()| true).map_err(|error| link.cause(&error, CONFIRMATION));
     }
-    let command = CustomCommand::new_static("SSUBSCRIBE", ClusterHash::Custom(0), false);
-    let reply = client.custom_raw(command, vec![Argument::from(channel)]).await;
+    let reply = link.command(options, "SSUBSCRIBE", vec![channel.into()]).await;
     match link.noted(reply, CONFIRMATION)? {
-        Frame::SimpleError { data, .. } if is_missing(&data) => Ok(false),
+        Frame::SimpleError { data, .. }
+            if data.starts_with("ERR unknown command") || data.starts_with("NOPERM") =>
+        {
+            Ok(false)
+        }
         Frame::Push { .. } => Ok(true),
-        other => replies::value(other).map(|_| true),
+        other => wire::value(other).map(|_| true),
     }
-}
-
-fn is_missing(error: &str) -> bool {
-    error.starts_with("ERR unknown command") || error.starts_with("NOPERM")
-}
-
-/// Completes when fred has written the request, which proves nothing.
-async fn ask(
-    client: WithOptions<Client>,
-    channels: Vec<String>,
-    listen: bool,
-) -> Result<(), Error> {
-    if listen { client.subscribe(channels).await } else { client.unsubscribe(channels).await }
 }
 
 /// What listens on one connection.
@@ -191,11 +185,7 @@ struct Listener<'a> {
     confirmations: u64,
 }
 
-impl<'a> Listener<'a> {
-    fn new(link: Arc<Link>, wanted: &'a mut HashSet<Channel>) -> Self {
-        Self { link, wanted, plain: false, confirmations: 0 }
-    }
-
+impl Listener<'_> {
     /// Ends when there will be no more wishes.
     async fn listen(mut self, ear: &dyn Ear, wishes: &mut mpsc::UnboundedReceiver<ListenWish>) {
         let mut stale = self.restore(ear).await.is_err();
@@ -270,8 +260,13 @@ impl<'a> Listener<'a> {
         // The others are asked for all the same. Each request names a channel: `SUBSCRIBE` without
         // one is an error, which would shift all later replies.
         let rest = rest.chunks(at_once).map(|asked| {
-            let channels = asked.iter().map(|(channel, _)| channel.name.to_string()).collect();
-            begin(ask(link.client.with_options(options), channels, asked[0].1))
+            let names = asked.iter().map(|(channel, _)| channel.name.to_string());
+            let (names, listen): (Vec<_>, _) = (names.collect(), asked[0].1);
+            let client = link.client.with_options(options);
+            // It completes when fred has written the request, which proves nothing.
+            begin(async move {
+                if listen { client.subscribe(names).await } else { client.unsubscribe(names).await }
+            })
         });
         let confirmed = self.confirm(rest.collect()).await;
         failed.map_or(confirmed, Err)
@@ -313,7 +308,7 @@ impl<'a> Listener<'a> {
             time::sleep(STEP * turn).await;
             reply = self.ping().await;
         }
-        self.link.reject();
+        self.link.rejected.notify_one();
         Err(Cause::Broken("replies out of step".into()))
     }
 
@@ -322,10 +317,9 @@ impl<'a> Listener<'a> {
         self.confirmations += 1;
         let (link, number) = (Arc::clone(&self.link), self.confirmations.to_string());
         async move {
-            let client = link.client.with_options(&Link::options(CONFIRMATION));
-            let ping = CustomCommand::new_static("PING", ClusterHash::Custom(0), false);
-            let reply = client.custom_raw(ping, vec![Argument::from(number)]).await;
-            link.noted(reply, CONFIRMATION).and_then(replies::value)
+            let options = Link::options(CONFIRMATION);
+            let reply = link.command(&options, "PING", vec![number.into()]).await;
+            link.noted(reply, CONFIRMATION).and_then(wire::value)
         }
     }
 }

@@ -4,55 +4,64 @@
 //! whether the server still answers, and replaces a connection on which it does not. That of the
 //! scripts asks the server on each new connection who it is, before any script leaves on it.
 
-mod acks;
 mod address;
-mod arguments;
-mod credentials;
 mod dial;
-mod gate;
 mod identity;
-mod info;
 mod link;
 mod listen;
-mod mark;
-mod order;
-mod question;
-mod replies;
-mod run;
-mod sentinel;
 mod standing;
-mod survey;
 #[cfg(feature = "tls")]
 mod tls;
+mod wire;
 
 #[cfg(test)]
 mod tests;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex},
+    future::poll_fn,
+    pin::pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::Poll,
     time::Duration,
 };
 
-use futures::{FutureExt, future::BoxFuture};
+use bytes::Bytes;
+use fred::{types::Resp3Frame as Frame, util::sha1_hash};
+use futures::{
+    FutureExt,
+    future::{self, BoxFuture},
+};
+use rustc_hash::FxHashMap;
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinSet,
+    time,
 };
 
-pub use self::credentials::Credentials;
+pub use self::address::Credentials;
+pub(crate) use self::address::{Address, Provider};
+pub(super) use self::dial::Inquirer;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
-pub(crate) use self::{address::Address, credentials::Provider};
 use self::{
+    identity::ask,
+    link::{AcksNeeded, Link},
     listen::{Channel, ListenWish},
-    run::Runner,
 };
-pub(super) use self::{order::Order, question::Inquirer};
 use super::{
     Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome, contract::begin, lock,
+    seat::Seat,
 };
-use crate::{proto::ServerReport, settings::ReplicaAcks};
+use crate::{
+    clock::Clock,
+    proto::{Cause, ServerReport},
+    scripts::{Answer, Mark},
+    settings::ReplicaAcks,
+};
 
 /// How long a server may take to say who it is.
 const IDENTIFICATION: Duration = Duration::from_secs(3);
@@ -60,6 +69,12 @@ const IDENTIFICATION: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(10);
 /// The longest pause between two attempts.
 const LONGEST: Duration = Duration::from_millis(500);
+/// Why a request that the server did not run is not sent again.
+const OVERTAKEN: &str = "NOSCRIPT, and not sent again because later requests have overtaken it";
+/// The trouble where nothing has been tried.
+const UNTRIED: &str = "not connected yet";
+/// The trouble where the connection is about to end.
+const UNCONFIRMED: &str = "no majority of the sentinels has named this server of late";
 
 /// How servers are logged in to and which of them are trusted, for all addresses.
 #[derive(Clone, Debug, Default)]
@@ -79,9 +94,12 @@ pub(crate) struct Looks {
     pub(crate) mark: Option<Arc<str>>,
     /// It may delete keys where its memory is full.
     pub(crate) may_evict: bool,
+    /// Which shard of the voter it has, mostly the only one.
+    pub(crate) shard: usize,
     /// It belongs to a cluster: what is published on the channel of a lock is for those who listen
-    /// at the server that has its slot. `PUBLISH` is passed on to all servers of a cluster.
-    pub(crate) is_sharded: bool,
+    /// at the server that has its slot (`PUBLISH` is passed on to all servers of a cluster). And
+    /// there the voter's channels have other names.
+    pub(crate) seat: Option<Seat>,
 }
 
 /// A single server. Its tasks end with [`Node::close`] or when it is dropped.
@@ -148,11 +166,21 @@ impl Node for SingleNode {
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        begin(identify(Arc::clone(&self.runner), self.listening.clone()))
+        let (runner, mut listening) = (Arc::clone(&self.runner), self.listening.clone());
+        begin(async move {
+            // Who asks right after the start wants to know about the server, not that this is the
+            // start.
+            let heard_of = async { drop(listening.wait_for(Option::is_some).await) };
+            let tried = async { tokio::join!(runner.gate.tried(), heard_of) };
+            // What is known by then is the answer, whether that was enough time or not.
+            let _ = time::timeout(IDENTIFICATION, tried).await;
+            runner.identity().await
+        })
     }
 
     fn rename(&self, _: usize) -> BoxFuture<'static, Outcome<()>> {
-        Arc::clone(&self.runner).rename().boxed()
+        let runner = Arc::clone(&self.runner);
+        async move { runner.rename().await }.boxed()
     }
 
     fn survey(&self, calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
@@ -178,14 +206,331 @@ impl fmt::Debug for SingleNode {
     }
 }
 
-async fn identify(
-    runner: Arc<Runner>,
-    mut listening: watch::Receiver<Option<Arc<str>>>,
-) -> Outcome<Identity> {
-    // Who asks right after the start wants to know about the server, not that this is the start.
-    let heard_of = async { drop(listening.wait_for(Option::is_some).await) };
-    let tried = async { tokio::join!(runner.tried(), heard_of) };
-    // What is known by then is the answer, whether that was enough time or not.
-    let _ = tokio::time::timeout(IDENTIFICATION, tried).await;
-    runner.identity().await
+/// Sends scripts where the gate lets them pass: at most once, in order, answered by their deadline.
+#[derive(Debug, Default)]
+pub(in crate::voter) struct Runner {
+    pub(in crate::voter) gate: Gate,
+    order: Order,
+    looks: Looks,
+    /// The mark could be read when the server was last looked at.
+    is_named: AtomicBool,
+    /// The mark could not be read then, on whichever connection.
+    is_unmarked: AtomicBool,
+}
+
+impl Runner {
+    /// fred queues a command for its router when the command's future is first polled, with no
+    /// await before that (`basic_request_response` in its `utils.rs`: the one await there is ready
+    /// at once unless blocked connections shall be interrupted). The router writes in that order.
+    ///
+    /// `asking`: the call is for a hash slot that is on its way to this server.
+    pub(in crate::voter) async fn run(self: Arc<Self>, call: Call, asking: bool) -> Answers {
+        let answers = self.answers(&call, asking).await;
+        answers.unwrap_or_else(|cause| call.all_failed(&cause))
+    }
+
+    async fn answers(&self, call: &Call, asking: bool) -> Outcome<Answers> {
+        let (link, left) = (self.gate.pass()?, Clock::System.now());
+        let departed = self.order.leave(call);
+        let sha = lock(&link.scripts).get(call.script.name).cloned();
+        let answers = self.send(&link, call, sha, asking, call.deadline).await?;
+        let rest = call.deadline.saturating_sub(Clock::System.now().since(left));
+        if rest.is_zero() || !answers.iter().all(wire::is_unknown_script) {
+            return Ok(answers);
+        }
+        // Nothing ran: as a whole it may go again.
+        let mut answers = call.all_failed(&Cause::Rejected(OVERTAKEN.into()));
+        let open = departed.still_latest();
+        if !open.is_empty() {
+            let again = self.send(&link, &call.pick(&open), None, asking, rest).await?;
+            for (request, answer) in open.into_iter().zip(again) {
+                answers[request] = answer;
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The script, and right behind it the question for replicas where its grant needs them. It is
+    /// sent by its hash; as a whole where the server is not known to have it.
+    async fn send(
+        &self,
+        link: &Arc<Link>,
+        call: &Call,
+        sha: Option<Bytes>,
+        asking: bool,
+        left: Duration,
+    ) -> Outcome<Answers> {
+        let Call { script, deadline, .. } = *call;
+        let is_whole = sha.is_none();
+        let source = || ("EVAL", Bytes::from_static(script.source.as_bytes()));
+        let (name, text) = sha.map_or_else(source, |sha| ("EVALSHA", sha));
+        let is_told = script.votes && self.is_named.load(Relaxed);
+        let mark = self.looks.mark.as_deref().filter(|_| is_told);
+        let packs = link.packs.load(Relaxed);
+        let words = wire::arguments(call, text, self.publish(), packs, mark);
+        let options = Link::options(left);
+        let sent = link.command(&options, name, words);
+        let sent = if asking {
+            // Both leave with the first poll, in this order. Where something came between them, the
+            // server answers as if it had not been asked to.
+            let ask = link.command(&options, "ASKING", Vec::new());
+            async { future::join(ask, sent).await.1 }.boxed()
+        } else {
+            sent
+        };
+        let acks = self.looks.acks;
+        let request = async {
+            let (frame, counts) = if acks.replicas > 0 && script.votes {
+                let (link, width) = (Arc::clone(link), script.width);
+                // Boxed, so that requests which ask no replicas stay as small as they are.
+                Box::pin(AcksNeeded { acks, left, deadline, width, link }.by(sent)).await
+            } else {
+                (sent.await, Ok(()))
+            };
+            link.noted(frame, deadline).map(|frame| (frame, counts))
+        };
+        let (frame, counts) = self.answered(link, request).await?;
+        if let Err(Cause::Broken(why)) = &counts {
+            self.gate.over(link, why);
+        }
+        let answers = self.read(link, frame, counts, call);
+        if answers.iter().all(wire::is_unknown_script) {
+            lock(&link.scripts).remove(script.name);
+        } else if is_whole {
+            lock(&link.scripts).insert(script.name, sha1_hash(script.source).into());
+        }
+        Ok(answers)
+    }
+
+    /// The answers of a reply to a call. `counts`: whether it counts, where it is a grant. A server
+    /// that has become a replica is left, so that the next connection finds its successor.
+    fn read(&self, link: &Arc<Link>, frame: Frame, counts: Outcome<()>, call: &Call) -> Answers {
+        if matches!(frame, Frame::BlobString { .. }) {
+            link.packs.store(true, Relaxed);
+        }
+        let value = wire::unpacked(frame);
+        if wire::is_of_a_replica(&value) {
+            self.gate.over(link, &link.demote());
+        }
+        let mut answers = match value {
+            Ok(value) => Answer::each(value, call.requests.len(), call.script.width),
+            Err(cause) => call.all_failed(&cause),
+        };
+        if let Err(cause) = counts {
+            let granted =
+                |answer: &&mut Outcome<Answer>| answer.as_ref().is_ok_and(Answer::is_done);
+            answers.iter_mut().filter(granted).for_each(|answer| *answer = Err(cause.clone()));
+        }
+        answers
+    }
+
+    /// Polls the request at once. What is under way when its connection is over may have run: fred
+    /// says so itself, but not of what came to it as its task was about to end.
+    async fn answered<T>(
+        &self,
+        link: &Arc<Link>,
+        request: impl Future<Output = Outcome<T>>,
+    ) -> Outcome<T> {
+        let (mut request, mut closed) = (pin!(request), pin!(self.gate.closed(link)));
+        // Not by tokio's `select!`: that polls nothing where the task's budget is spent, and then
+        // the request would not leave with its first poll.
+        let outcome = poll_fn(|context| match request.as_mut().poll(context) {
+            Poll::Pending => {
+                closed.as_mut().poll(context).map(|()| Err(Cause::Broken(link.trouble())))
+            }
+            ready => ready,
+        });
+        let outcome = outcome.await;
+        if let Err(Cause::Broken(why) | Cause::Unreachable(why)) = &outcome {
+            // There is no other connection of this link. Whoever hears of this asks the next one.
+            self.gate.over(link, why);
+        }
+        outcome
+    }
+
+    /// Who answers on the connection that stands: what was said there; and whether it takes new
+    /// votes now. It is asked to write its mark, on the connection by which scripts leave for
+    /// locks: what ends that would end them.
+    async fn identity(&self) -> Outcome<Identity> {
+        let link = self.gate.pass()?;
+        let Some((identity, life)) = link.known.get() else { return Err(Cause::Unheard) };
+        let Some(key) = &self.looks.mark else {
+            // It has no votes to give.
+            self.reply("PING", &[]).await?;
+            return Ok(identity.clone());
+        };
+        let mark = identity::look_at_mark(&link, key, life, None, "");
+        let refuses = match self.answered(&link, mark).await {
+            Ok(Ok(answer)) => Mark::read(&answer).and_then(|mark| mark.refusal),
+            Ok(Err(Cause::Rejected(why))) => (!identity::is_elsewhere(&why)).then_some(why),
+            Ok(Err(cause)) | Err(cause) => {
+                if link.is_demoted.load(Relaxed) {
+                    self.gate.over(&link, &link.demote());
+                }
+                return Err(cause);
+            }
+        };
+        Ok(Identity { refuses, ..identity.clone() })
+    }
+
+    /// Gives the data that it had when it was met another name.
+    async fn rename(&self) -> Outcome<()> {
+        let link = self.gate.pass()?;
+        match link.known.get() {
+            Some((identity, life)) => identity::rename(&link, identity, life).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The command that publishes on the channel of a lock.
+    fn publish(&self) -> &'static str {
+        if self.looks.seat.is_some() { "SPUBLISH" } else { "PUBLISH" }
+    }
+
+    /// The reply to a command on the connection that stands.
+    async fn reply(&self, name: &'static str, words: &[&str]) -> Outcome<Frame> {
+        let link = self.gate.pass()?;
+        self.answered(&link, ask(&link, name, words)).await
+    }
+}
+
+/// The way for scripts: open while a connection stands on which the server has said who it is. With
+/// what last went wrong where there is none; nothing before an attempt has come to anything.
+#[derive(Debug, Default)]
+pub(in crate::voter) struct Gate(watch::Sender<GateState>);
+
+type GateState = Option<Result<Arc<Link>, Arc<str>>>;
+
+impl Gate {
+    /// An attempt to connect has failed.
+    fn failed(&self, why: Arc<str>) {
+        self.0.send_replace(Some(Err(why)));
+    }
+
+    /// Lets scripts pass to this link, until it is [over](Self::over).
+    fn open(&self, link: &Arc<Link>) {
+        self.0.send_replace(Some(Ok(Arc::clone(link))));
+    }
+
+    /// Closes the gate if it is open for this link. It never opens for the same one again.
+    fn over(&self, link: &Arc<Link>, why: &Arc<str>) {
+        self.0.send_if_modified(|state| {
+            let is_open = is_open_for(state, link);
+            if is_open {
+                *state = Some(Err(Arc::clone(why)));
+            }
+            is_open
+        });
+    }
+
+    /// Completes when it is not open for this link.
+    async fn closed(&self, link: &Arc<Link>) {
+        // The sender is here, so this cannot fail.
+        let _ = self.0.subscribe().wait_for(|state| !is_open_for(state, link)).await;
+    }
+
+    /// The link that a script may be sent by now.
+    fn pass(&self) -> Outcome<Arc<Link>> {
+        let link = match &*self.0.borrow() {
+            Some(Ok(link)) => Arc::clone(link),
+            Some(Err(why)) => return Err(Cause::Unreachable(Arc::clone(why))),
+            None => return Err(Cause::Unreachable(UNTRIED.into())),
+        };
+        let is_trusted = lock(&link.trusted).is_none_or(|end| Clock::System.now() < end);
+        if is_trusted { Ok(link) } else { Err(Cause::Unreachable(UNCONFIRMED.into())) }
+    }
+
+    /// Completes when the first attempt to connect has come to something.
+    pub(in crate::voter) async fn tried(&self) {
+        // The sender is here, so this cannot fail.
+        let _ = self.0.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// Completes when it is open for a link to another place than this.
+    async fn elsewhere(&self, place: &str) {
+        // The sender is here, so this cannot fail.
+        let elsewhere = |state: &GateState| match state {
+            Some(Ok(link)) => *link.place != *place,
+            _ => false,
+        };
+        let _ = self.0.subscribe().wait_for(elsewhere).await;
+    }
+
+    /// What last went wrong.
+    fn trouble(&self) -> Arc<str> {
+        match &*self.0.borrow() {
+            Some(Err(why)) => Arc::clone(why),
+            _ => UNTRIED.into(),
+        }
+    }
+}
+
+fn is_open_for(state: &GateState, link: &Arc<Link>) -> bool {
+    matches!(state, Some(Ok(open)) if Arc::ptr_eq(open, link))
+}
+
+/// Which calls have left that nothing has followed.
+///
+/// A server that does not know a script (`SCRIPT FLUSH`, a restart), or that does not have the slot
+/// of a lock any more, has run nothing, and sending the same again would be right but for one
+/// thing: what left meanwhile has overtaken it. An acquire that came in behind its own undo would
+/// leave a vote that nobody wants, and an undo behind the next attempt would take one that somebody
+/// counts on.
+///
+/// So a request is sent again only where none of the same party, that is for the same key *and the
+/// same hold*, left since. Between two holds no order was promised to anyone, unless they are
+/// attempts from one place in a queue, which a later one may have left for good: these are one
+/// party.
+#[derive(Debug, Default)]
+pub(in crate::voter) struct Order(Mutex<UnderWay>);
+
+#[derive(Debug, Default)]
+struct UnderWay {
+    /// How many calls have left.
+    count: u64,
+    /// By its party, the number of the call that carries its latest request, until that has come to
+    /// something. A request that is not found here has been overtaken.
+    latest: FxHashMap<u64, u64>,
+}
+
+/// A call that has left and has come to nothing yet.
+pub(in crate::voter) struct Departed<'a> {
+    order: &'a Order,
+    call: &'a Call,
+    number: u64,
+}
+
+impl Order {
+    /// A call leaves.
+    pub(in crate::voter) fn leave<'a>(&'a self, call: &'a Call) -> Departed<'a> {
+        let UnderWay { count, latest } = &mut *lock(&self.0);
+        *count += 1;
+        for request in &*call.requests {
+            latest.insert(request.party, *count);
+        }
+        Departed { order: self, call, number: *count }
+    }
+}
+
+impl Departed<'_> {
+    /// The requests of the call since which none of their party has left. They may leave again
+    /// before anybody awaits anything: one task sends all requests of a hold, so none of them
+    /// leaves between this look and that.
+    pub(in crate::voter) fn still_latest(&self) -> Vec<usize> {
+        let latest = &lock(&self.order.0).latest;
+        let is_latest =
+            |at: &usize| latest.get(&self.call.requests[*at].party) == Some(&self.number);
+        (0..self.call.requests.len()).filter(is_latest).collect()
+    }
+}
+
+impl Drop for Departed<'_> {
+    fn drop(&mut self) {
+        let latest = &mut lock(&self.order.0).latest;
+        for request in &*self.call.requests {
+            if latest.get(&request.party) == Some(&self.number) {
+                latest.remove(&request.party);
+            }
+        }
+    }
 }

@@ -7,23 +7,23 @@
 //! for is unknown; without `INFO` there is no voter. `INFO` and the mark are asked for again every
 //! ten seconds, and the settings of the disk every two minutes.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use tokio::time;
 
 use super::{
-    Address, IDENTIFICATION, LONGEST, PAUSE,
+    Address, Gate, IDENTIFICATION, LONGEST, PAUSE, Runner,
     dial::Dialer,
-    gate::{Gate, Known},
-    identity::{Met, identify},
+    identity::{Met, identify, rename},
     link::{Link, NO_BACKLOG},
-    mark,
-    run::Runner,
 };
 use crate::{
     clock::Clock,
     proto::Cause,
-    voter::{Ear, Identity, ONLY, pauses::Pauses},
+    voter::{Ear, Identity, lock, pauses::Pauses},
 };
 
 /// Between two looks at a connection that stands.
@@ -72,17 +72,19 @@ impl Runner {
         let stood = met.is_some();
         if let Some(mut met) = met {
             let told = dialer.since_promotion(&mut met, primary.as_ref());
-            if ear.met(ONLY, &told, met.stamp) {
+            if ear.met(self.looks.shard, &told, met.stamp) {
                 // Where it cannot be told now, the next client that knows better does it.
-                drop(Box::pin(mark::rename(&link, &told, &met.life)).await);
+                drop(Box::pin(rename(&link, &told, &met.life)).await);
             }
             if let Some(named) = &primary {
-                link.trust_until(named.trusted_until());
+                *lock(&link.trusted) = Some(named.trusted_until());
             }
             let (gate, over) = (&self.gate, Arc::clone(&link));
-            let mut standing = LinkStanding { gate, link: over, ear, lost: None };
-            let (identity, life) = (met.identity.clone(), met.life.as_str().into());
-            gate.open(&link, Known { identity, life });
+            let shard = self.looks.shard;
+            let mut standing = LinkStanding { gate, link: over, shard, ear, lost: None };
+            let known = (met.identity.clone(), met.life.as_str().into());
+            link.known.set(known).expect("it was asked once");
+            gate.open(&link);
             tokio::select! {
                 () = link.watch(&mut router, || false) => {}
                 () = gate.closed(&link) => {}
@@ -93,8 +95,8 @@ impl Runner {
         } else {
             self.gate.failed(link.trouble());
         }
-        if link.is_demoted() {
-            dialer.demoted();
+        if link.is_demoted.load(Relaxed) {
+            dialer.demotions += 1;
         }
         stood
     }
@@ -150,11 +152,11 @@ impl Runner {
             let identified = Box::pin(identify(self, link, asks, time, syncs_before));
             let identified = time::timeout(IDENTIFICATION, identified);
             let Ok(Ok(met)) = identified.await else {
-                if link.is_demoted() {
+                if link.is_demoted.load(Relaxed) {
                     return link.demote();
                 }
                 // Whether it answers at all is looked after there.
-                link.doubt();
+                link.doubted.notify_one();
                 // What is not known of its age by then is lost.
                 pause = AGAIN;
                 continue;
@@ -182,8 +184,8 @@ impl Runner {
             let (run_id, overlap) = (told.run_id.clone(), told.overlap);
             let mut identity = Identity { run_id, overlap, ..met.identity };
             identity.durable &= asks;
-            if ear.seen(ONLY, &identity, met.stamp) {
-                drop(Box::pin(mark::rename(link, &identity, &met.life)).await);
+            if ear.seen(self.looks.shard, &identity, met.stamp) {
+                drop(Box::pin(rename(link, &identity, &met.life)).await);
             }
         }
     }
@@ -193,6 +195,7 @@ impl Runner {
 struct LinkStanding<'a> {
     gate: &'a Gate,
     link: Arc<Link>,
+    shard: usize,
     ear: &'a dyn Ear,
     /// Why, where it was not this side that ended it.
     lost: Option<Arc<str>>,
@@ -202,6 +205,6 @@ impl Drop for LinkStanding<'_> {
     fn drop(&mut self) {
         // The gate first, so that nobody sends what the router does not take any more.
         self.gate.over(&self.link, &self.link.trouble());
-        self.ear.parted(ONLY, self.lost.as_deref());
+        self.ear.parted(self.shard, self.lost.as_deref());
     }
 }

@@ -31,13 +31,13 @@ fn a_label_under_sentinels_has_the_service_and_all_of_them() {
                 ?sentinel_user=u%26&sentinel_password=%3Dp";
     assert_eq!(label(text), "lock-1@a.example:26379,b.example:7000,[::1]:26379/3");
     let address = parse(text).unwrap();
-    let config = address.config();
+    let config = &address.secured.config;
     assert_eq!((login(config), config.database), ((Some("user"), Some("a,b@")), Some(3)));
     for (_, Secured { config, .. }) in &address.sentinels.as_ref().unwrap().all {
         assert_eq!((login(config), config.database), ((Some("u&"), Some("=p")), None));
     }
     let encoded = parse("redis://us%3Aer:p%40ss%2Fw%25rd%C3%A9@a.example").unwrap();
-    assert_eq!(login(encoded.config()), (Some("us:er"), Some("p@ss/w%rdé")));
+    assert_eq!(login(&encoded.secured.config), (Some("us:er"), Some("p@ss/w%rdé")));
 }
 
 #[test]

@@ -3,14 +3,17 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::{
-    Address, Call, Cause, DEADLINE, Identity, RedisServer, Security, WRITE, answers, call, connect,
+    Address, Call, Cause, DEADLINE, RedisServer, Security, WRITE, answers, call, connect,
     connections, count, fails, listen, number,
 };
 use crate::{
     clock::Clock,
-    voter::single::{
-        gate::{Gate, Known},
-        link::{CONNECTING, Link, NO_BACKLOG},
+    voter::{
+        lock,
+        single::{
+            Gate,
+            link::{CONNECTING, Link, NO_BACKLOG},
+        },
     },
 };
 use quorate_support::{Proxy, Reply, eventually_async};
@@ -21,14 +24,13 @@ async fn nothing_leaves_by_a_connection_that_is_not_confirmed_in_time() {
     let server = RedisServer::start();
     let address = Address::parse(&server.url(), &Security::default()).unwrap();
     let (link, _router) =
-        Link::connected(address.config().clone(), CONNECTING, NO_BACKLOG).await.unwrap();
+        Link::connected(address.secured.config.clone(), CONNECTING, NO_BACKLOG).await.unwrap();
     let (gate, now) = (Gate::default(), Clock::System.now());
-    let known = Known { identity: Identity::default(), life: "life".into() };
-    gate.open(&link, known);
+    gate.open(&link);
     assert!(gate.pass().is_ok(), "nobody has to confirm it");
-    link.trust_until(now + Duration::from_secs(3600));
+    *lock(&link.trusted) = Some(now + Duration::from_secs(3600));
     assert!(gate.pass().is_ok());
-    link.trust_until(now);
+    *lock(&link.trusted) = Some(now);
     assert!(matches!(gate.pass(), Err(Cause::Unreachable(_))));
 }
 

@@ -3,6 +3,10 @@ use std::{pin::pin, sync::Arc};
 use futures::{FutureExt, future::join_all, poll};
 
 use super::{Call, RedisServer, WRITE, call, connect, connections, count};
+use crate::{
+    scripts::mutex,
+    voter::{lock, single::Order},
+};
 use quorate_support::eventually_async;
 
 const LONG: std::time::Duration = std::time::Duration::from_secs(10);
@@ -54,4 +58,59 @@ async fn a_node_that_is_closed_or_dropped_answers_at_once_and_has_no_connections
         let gone = async || connections(&server).is_empty();
         eventually_async("no connection is left", gone).await;
     }
+}
+
+fn acquire(hold: &str) -> Call {
+    Call::of(
+        &mutex::ACQUIRE,
+        &["a", "queue", "alive", "fence"],
+        &["calls:", "5000", "", "5000", hold, "", ""],
+    )
+}
+
+fn release(hold: &str) -> Call {
+    Call::of(&mutex::RELEASE, &["a", "queue", "alive"], &["calls:", "", hold, "0", "", ""])
+}
+
+#[test]
+fn what_a_later_request_of_its_hold_has_overtaken_never_goes_again() {
+    let (order, acquire, release) = (Order::default(), acquire("c:1"), release("c:1"));
+    let first = order.leave(&acquire);
+    assert_eq!(first.still_latest(), [0]);
+    let second = order.leave(&release);
+    assert_eq!((first.still_latest(), second.still_latest()), (vec![], vec![0]));
+    drop(second);
+    assert!(first.still_latest().is_empty(), "also where that was answered before");
+    drop(first);
+    assert!(lock(&order.0).latest.is_empty(), "nothing is remembered of what is answered");
+}
+
+#[test]
+fn what_other_holds_sent_since_is_no_matter() {
+    let (order, release, acquire) = (Order::default(), release("c:1"), acquire("c:2"));
+    let released = order.leave(&release);
+    let _acquired = order.leave(&acquire);
+    assert_eq!(released.still_latest(), [0]);
+}
+
+#[test]
+fn an_attempt_does_not_go_again_once_its_place_has_asked_or_left_since() {
+    let (order, acquire, release) = (Order::default(), acquire("c:1.1"), release("c:1.2"));
+    let attempt = order.leave(&acquire);
+    let _left = order.leave(&release);
+    assert!(attempt.still_latest().is_empty());
+}
+
+#[test]
+fn of_several_requests_only_those_go_again_that_were_not_overtaken() {
+    let order = Order::default();
+    let keys = ["b", "queue", "alive", "fence", "a", "queue", "alive", "fence"];
+    let both = Call::of(
+        &mutex::ACQUIRE,
+        &keys,
+        &["calls:", "5000", "", "5000", "c:2", "", "", "c:1", "", ""],
+    );
+    let (departed, release) = (order.leave(&both), release("c:1"));
+    let _released = order.leave(&release);
+    assert_eq!(departed.still_latest(), [0]);
 }

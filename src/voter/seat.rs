@@ -26,11 +26,6 @@ impl Seat {
         Self { voter, voters }
     }
 
-    /// Which of the voters.
-    pub(crate) fn number(self) -> usize {
-        usize::from(self.voter)
-    }
-
     /// The first slot of its range, rounded as `redis-cli --cluster create` does.
     pub(super) fn start(self) -> u16 {
         let (voter, voters) = (u32::from(self.voter), u32::from(self.voters));
