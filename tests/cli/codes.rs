@@ -4,9 +4,11 @@ use std::{fs, io::Write, process::Stdio};
 
 use quorate_support::{eventually, free_port, without_lasting};
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::{
     program::{Running, client_name, output, quorate},
+    status::json,
     voters::Voters,
 };
 
@@ -41,6 +43,25 @@ fn a_lock_that_is_taken_names_its_holder() {
     }
     let (code, ..) = output(&mut voters.run(&["b", "--try"], "true"));
     assert_eq!(code, 0, "another lock is free");
+}
+
+#[test]
+fn who_does_not_wait_hears_of_the_holder_also_where_others_wait() {
+    let voters = Voters::start();
+    for kind in [&[][..], &["--fair"]] {
+        let run = |more: &[&str], script: &str| voters.run(&[&["a"], kind, more].concat(), script);
+        let holder = Running::start(&mut run(&[], "exec sleep 1000"));
+        let _waits = Running::start_soon(&mut run(&[], "exec sleep 1000"));
+        eventually("it waits", || {
+            let (_, seen) = json(&mut voters.quorate(&["status", "a", "--json"]));
+            let waiting = |lock: &Value| lock["waiting"].as_array().map_or(0, Vec::len);
+            seen["locks"].as_array().expect("there are locks").iter().map(waiting).sum::<usize>()
+                == 1
+        });
+        let (code, _, errors) = output(&mut run(&["--try"], "true"));
+        let expected = format!("quorate: lock `a` is taken by {}", client_name(holder.id()));
+        assert_eq!((code, errors.starts_with(&expected)), (75, true), "{kind:?}: {errors}");
+    }
 }
 
 #[test]
