@@ -3,18 +3,16 @@
 use std::{
     fmt::Display,
     io::{self, BufRead, IsTerminal, Write},
-    process::ExitCode,
 };
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 use quorate::{HoldId, LockKind, Quorate};
 
 use crate::{
-    connection::VoterOptions,
-    console::Console,
-    exit::{Code, Failure},
-    frame::quoted,
-    holds,
+    console::{Code, Console, Failure},
+    lock,
+    screen::quoted,
+    setup::VoterOptions,
 };
 
 const MEANS: &str = "\
@@ -47,16 +45,16 @@ pub(crate) struct BreakOptions {
     voters: VoterOptions,
 }
 
-pub(crate) async fn run(options: BreakOptions, console: &Console) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(options: BreakOptions, console: &Console) -> Result<Code, Failure> {
     let quorum = options.voters.setup()?.connect().await?;
     let code = options.end(&quorum, console).await;
     quorum.close().await;
-    code.map(ExitCode::from)
+    code
 }
 
 impl BreakOptions {
     async fn end(&self, quorum: &Quorate, console: &Console) -> Result<Code, Failure> {
-        let holds = holds::find(quorum, &self.name).await?;
+        let holds = lock::find(quorum, &self.name).await?;
         if let Some(wanted) = &self.hold {
             let Some(hold) = holds.iter().find(|found| found.held.hold == *wanted) else {
                 // The library says what each voter says.
@@ -101,11 +99,11 @@ fn confirm(holds: usize) -> Result<bool, Failure> {
         return Err(Failure::new(Code::Usage, what));
     }
     let what = if holds == 1 { "it".to_owned() } else { format!("all {holds}") };
-    let failed = |cause: io::Error| Failure::new(Code::System, format!("the terminal: {cause}"));
-    write!(stderr, "End {what} by force? [y/N] ").map_err(failed)?;
-    stderr.flush().map_err(failed)?;
     let mut answer = String::new();
-    stdin.lock().read_line(&mut answer).map_err(failed)?;
+    write!(stderr, "End {what} by force? [y/N] ")
+        .and_then(|()| stderr.flush())
+        .and_then(|()| stdin.lock().read_line(&mut answer))
+        .map_err(Failure::system("the terminal"))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 

@@ -1,16 +1,118 @@
-//! What the program itself says, on standard error: standard output is for results.
+//! How the program ends, and what it says itself, on standard error.
 
 use std::{
     env,
     fmt::Display,
     io::{self, IsTerminal, Write},
+    process::ExitCode,
 };
 
+use quorate::{Error, ErrorKind};
 use tracing::level_filters::LevelFilter;
 
-use crate::exit::Failure;
+/// The numbers of `sysexits.h`, where it has one that fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    Fine = 0,
+    Warnings = 1,
+    Errors = 2,
+    Usage = 64,
+    NotHolding = 65,
+    Unavailable = 69,
+    Software = 70,
+    System = 71,
+    Busy = 75,
+    Lost = 76,
+    Config = 78,
+    NotExecutable = 126,
+    NotFound = 127,
+}
 
-#[derive(Debug)]
+/// The same for users.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+    0      all went well
+    1      `doctor` has warnings; `break` was answered with no; or nobody leads
+    2      `doctor` has errors
+   64      the command line cannot be used
+   65      the hold that `break` was to end does not hold the lock
+   69      no quorum: too few voters could be reached, or answered
+   70      a fault of this program
+   71      the operating system refused something, such as a new process
+   75      the lock is taken, or was not acquired in time
+   76      the lock was lost, also if the command ended well after that
+   78      a setting cannot be used, or is out of step with other clients
+  126      the command cannot be executed
+  127      the command was not found
+  128 + n  ended by the signal n
+`run` and `lead` end with the code of their command where none of 64 to 78 applies. With
+--command-code, these are never codes of the command.";
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// Why the program ends before its time: a line for each cause.
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    pub(crate) what: String,
+    /// Each names its voter; the last may say what to set.
+    pub(crate) causes: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, what: impl Into<String>) -> Self {
+        Self { code, what: what.into(), causes: Vec::new() }
+    }
+
+    /// What the operating system refused.
+    pub(crate) fn system<E: Display>(what: impl Display) -> impl FnOnce(E) -> Self {
+        move |cause| Self::new(Code::System, format!("{what}: {cause}"))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::Invalid | ErrorKind::OutOfStep => Code::Config,
+            ErrorKind::NotConnected | ErrorKind::NoQuorum | ErrorKind::Overloaded => {
+                Code::Unavailable
+            }
+            ErrorKind::Busy => Code::Busy,
+            ErrorKind::Lost => Code::Lost,
+            ErrorKind::NotHolding => Code::NotHolding,
+            _ => Code::Software,
+        };
+        let causes: Vec<_> = error.voters().iter().map(ToString::to_string).collect();
+        let what = error.to_string();
+        // The library lists them behind the message, in one line.
+        let listed = format!(" ({})", causes.join("; "));
+        let what = what.strip_suffix(&listed).unwrap_or(&what).to_owned();
+        let login = causes.iter().find_map(|cause| login_to_set(cause));
+        let causes = causes.iter().cloned().chain(login.map(str::to_owned)).collect();
+        Self { code, what, causes }
+    }
+}
+
+/// What to set where this is what a server answers to a login.
+pub(crate) fn login_to_set(cause: &str) -> Option<&'static str> {
+    if cause.contains("NOAUTH") {
+        Some(
+            "set QUORATE_PASSWORD_FILE or --password-file to a file with the password, and \
+             QUORATE_USER or --user unless the user is `default`",
+        )
+    } else if cause.contains("WRONGPASS") {
+        Some(
+            "correct the user (QUORATE_USER or --user) or the password (QUORATE_PASSWORD_FILE or \
+             --password-file)",
+        )
+    } else {
+        None
+    }
+}
+
 pub(crate) struct Console {
     quiet: bool,
     colour: bool,

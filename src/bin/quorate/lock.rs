@@ -1,10 +1,17 @@
-//! A lock of whatever kind: which is wished, and the guard of it.
+//! A lock of whatever kind: which is wished, the guard of it, and who holds the locks of a name.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use clap::Args;
+use futures::future::try_join_all;
 use quorate::{
-    Error, HoldId, Leadership, Lost, MutexGuard, PermitGuard, Quorate, ReadGuard, Token, WriteGuard,
+    Error, HoldId, Holder, HolderKind, Leadership, LockKind as Kind, Lost, MutexGuard, PermitGuard,
+    Quorate, ReadGuard, Token, WriteGuard,
+};
+
+use crate::{
+    clock,
+    screen::{Short, long, quoted},
 };
 
 /// Which lock of a name.
@@ -42,7 +49,6 @@ pub(crate) struct KindOptions {
 }
 
 /// A guard.
-#[derive(Debug)]
 pub(crate) enum LockHeld {
     Exclusive(MutexGuard),
     Reads(ReadGuard),
@@ -63,14 +69,18 @@ impl KindOptions {
     }
 }
 
+/// What is done with a guard, and what with a lead where that differs.
 macro_rules! with {
     ($held:expr, $guard:ident => $what:expr) => {
+        with!($held, $guard => $what, $guard => $what)
+    };
+    ($held:expr, $guard:ident => $what:expr, $lead:ident => $other:expr) => {
         match $held {
             LockHeld::Exclusive($guard) => $what,
             LockHeld::Reads($guard) => $what,
             LockHeld::Writes($guard) => $what,
             LockHeld::Permit($guard) => $what,
-            LockHeld::Leads($guard) => $what,
+            LockHeld::Leads($lead) => $other,
         }
     };
 }
@@ -83,36 +93,28 @@ impl LockHeld {
         name: &str,
         limit: Option<Duration>,
     ) -> Result<Self, Error> {
-        match (kind, limit) {
-            (LockKind::Mutex, None) => quorum.mutex(name).lock().await.map(Self::Exclusive),
-            (LockKind::Mutex, Some(limit)) => {
-                quorum.mutex(name).lock_or_busy(limit).await.map(Self::Exclusive)
-            }
-            (LockKind::Fair, None) => quorum.fair_mutex(name).lock().await.map(Self::Exclusive),
-            (LockKind::Fair, Some(limit)) => {
-                quorum.fair_mutex(name).lock_or_busy(limit).await.map(Self::Exclusive)
-            }
-            (LockKind::Read, None) => quorum.rw_lock(name).read().await.map(Self::Reads),
-            (LockKind::Read, Some(limit)) => {
-                quorum.rw_lock(name).read_or_busy(limit).await.map(Self::Reads)
-            }
-            (LockKind::Write, None) => quorum.rw_lock(name).write().await.map(Self::Writes),
-            (LockKind::Write, Some(limit)) => {
-                quorum.rw_lock(name).write_or_busy(limit).await.map(Self::Writes)
-            }
-            (LockKind::Permit(permits), None) => {
-                quorum.semaphore(name, permits).acquire().await.map(Self::Permit)
-            }
-            (LockKind::Permit(permits), Some(limit)) => {
-                quorum.semaphore(name, permits).acquire_or_busy(limit).await.map(Self::Permit)
-            }
-            (LockKind::Lead(value), None) => {
-                quorum.election(name).campaign(value).await.map(Self::Leads)
-            }
-            (LockKind::Lead(value), Some(limit)) => {
-                quorum.election(name).campaign_or_busy(value, limit).await.map(Self::Leads)
-            }
+        macro_rules! take {
+            ($lock:expr, $wait:ident($($value:expr)?), $within:ident) => {
+                match limit {
+                    None => $lock.$wait($($value)?).await,
+                    Some(limit) => $lock.$within($($value,)? limit).await,
+                }
+            };
         }
+        Ok(match kind {
+            LockKind::Mutex => Self::Exclusive(take!(quorum.mutex(name), lock(), lock_or_busy)?),
+            LockKind::Fair => {
+                Self::Exclusive(take!(quorum.fair_mutex(name), lock(), lock_or_busy)?)
+            }
+            LockKind::Read => Self::Reads(take!(quorum.rw_lock(name), read(), read_or_busy)?),
+            LockKind::Write => Self::Writes(take!(quorum.rw_lock(name), write(), write_or_busy)?),
+            LockKind::Permit(permits) => {
+                Self::Permit(take!(quorum.semaphore(name, permits), acquire(), acquire_or_busy)?)
+            }
+            LockKind::Lead(value) => {
+                Self::Leads(take!(quorum.election(name), campaign(value), campaign_or_busy)?)
+            }
+        })
     }
 
     pub(crate) fn hold(&self) -> &HoldId {
@@ -143,23 +145,100 @@ impl LockHeld {
     }
 
     pub(crate) async fn release(self) -> Result<(), Error> {
-        match self {
-            Self::Exclusive(guard) => guard.release().await,
-            Self::Reads(guard) => guard.release().await,
-            Self::Writes(guard) => guard.release().await,
-            Self::Permit(guard) => guard.release().await,
-            Self::Leads(leadership) => leadership.resign().await,
-        }
+        with!(self, guard => guard.release().await, lead => lead.resign().await)
     }
 
     /// Leaves it taken for this time. A lead is given up: `lead` has no option for that.
     pub(crate) async fn keep_for(self, time: Duration) -> Result<(), Error> {
-        match self {
-            Self::Exclusive(guard) => guard.keep_for(time).await,
-            Self::Reads(guard) => guard.keep_for(time).await,
-            Self::Writes(guard) => guard.keep_for(time).await,
-            Self::Permit(guard) => guard.keep_for(time).await,
-            Self::Leads(leadership) => leadership.resign().await,
+        with!(self, guard => guard.keep_for(time).await, lead => lead.resign().await)
+    }
+}
+
+/// The locks that a name has.
+pub(crate) const KINDS: [Kind; 4] = [Kind::Mutex, Kind::RwLock, Kind::Semaphore, Kind::Election];
+
+/// A hold that has votes.
+pub(crate) struct FoundHold {
+    kind: Kind,
+    /// With the longest time that is left on any voter.
+    pub(crate) held: Holder,
+    /// None where the hold has no token, or one of Redisson, which does not tell the time.
+    since: Option<Duration>,
+    votes: usize,
+    voters: usize,
+}
+
+impl FoundHold {
+    /// Says whose hold was ended, and how many voters have confirmed it.
+    pub(crate) async fn end(&self, quorum: &Quorate, name: &str) -> Result<String, Error> {
+        let confirmed = quorum.admin().end(self.kind, name, &self.held.hold).await?;
+        Ok(format!("{}, confirmed by {confirmed} of {} voters", self.whose(), self.voters))
+    }
+
+    /// The hold, and its client where that is known.
+    pub(crate) fn whose(&self) -> String {
+        let client = self.held.client_name.as_ref().map(|name| format!(" of {}", quoted(name)));
+        format!("{}{}", quoted(self.held.hold.as_str()), client.unwrap_or_default())
+    }
+
+    /// Whether it has a majority, and so keeps others from a lock of this kind.
+    pub(crate) fn keeps_from(&self, kind: LockKind<'_>) -> bool {
+        let of = match kind {
+            LockKind::Mutex | LockKind::Fair => Kind::Mutex,
+            LockKind::Read | LockKind::Write => Kind::RwLock,
+            LockKind::Permit(_) => Kind::Semaphore,
+            LockKind::Lead(_) => Kind::Election,
+        };
+        self.kind == of && self.votes > self.voters / 2
+    }
+}
+
+impl fmt::Display for FoundHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = match self.held.kind {
+            HolderKind::Write => "written",
+            HolderKind::Read => "read",
+            HolderKind::Permit => "held, with permits,",
+            HolderKind::Leader => "led",
+            _ => "held",
+        };
+        let hold = quoted(self.held.hold.as_str());
+        let client = self.held.client_name.as_ref().map_or_else(|| hold.clone(), |it| quoted(it));
+        write!(f, "{held} by {client}")?;
+        if let Some(since) = self.since {
+            write!(f, " for {}", long(since))?;
+        }
+        match self.held.ttl {
+            Some(left) => write!(f, ", {} left unless renewed", Short(left))?,
+            None => f.write_str(", without an end")?,
+        }
+        write!(f, "; {} of {} votes, hold {hold}", self.votes, self.voters)
+    }
+}
+
+/// All holds of all locks of the name, also of a minority of the voters.
+pub(crate) async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>, Error> {
+    let admin = quorum.admin();
+    let mut holds = Vec::new();
+    for seen in try_join_all(KINDS.map(|kind| admin.look(kind, name))).await? {
+        for held in seen.all_holders() {
+            let has_token = !matches!(held.kind, HolderKind::Read | HolderKind::Permit);
+            holds.push(FoundHold {
+                kind: seen.kind,
+                since: seen.token.filter(|_| has_token).and_then(age),
+                votes: seen.votes(&held.hold),
+                voters: seen.voters.len(),
+                held,
+            });
         }
     }
+    Ok(holds)
+}
+
+/// How long ago a hold with this token began: a token is about that time, in microseconds. One of
+/// Redisson is a small number.
+fn age(token: Token) -> Option<Duration> {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    let age = clock::wall().saturating_sub(Duration::from_micros(token.into()));
+    Some(age).filter(|age| !age.is_zero() && *age < YEAR)
 }

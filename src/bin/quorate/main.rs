@@ -1,7 +1,7 @@
 //! `quorate`: holds a lock while a command runs, and shows operators how their voters are.
 //!
 //! It is written against the public interface of the library, as any other program. Each
-//! subcommand is a module with its options and a function `run`; [`command_line`] names them all.
+//! subcommand is a module with its options and a function `run`; [`CommandLine`] names them all.
 
 #[cfg(not(unix))]
 compile_error!("the program `quorate` needs Unix: process groups and signals");
@@ -9,39 +9,92 @@ compile_error!("the program `quorate` needs Unix: process groups and signals");
 mod bench;
 mod break_hold;
 mod clock;
-mod command_line;
-mod completions;
-mod config_file;
-mod connection;
 mod console;
 mod doctor;
-mod durations;
-mod exit;
-mod frame;
-mod holds;
-mod interrupt;
-mod leader;
 mod lock;
-mod private_folder;
+mod process;
 mod run;
-mod settle;
+mod screen;
 mod setup;
 mod status;
 mod try_out;
-mod watch;
 
-use std::{env, ffi::OsString, process::ExitCode};
+use std::{env, ffi::OsString, path::PathBuf, process::ExitCode};
 
-use clap::Parser;
-use command_line::{CommandLine, Subcommand};
-use console::Console;
-use exit::{Code, Failure};
+use clap::{ArgAction, Args, CommandFactory, Parser};
+use clap_complete::Shell;
 use tokio::runtime::Builder;
+
+use self::console::{Code, Console, EXIT_CODES, Failure};
+
+/// Distributed locks held by a quorum of Redis or Valkey servers
+//
+// Help, completions and the man page are made from it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "quorate",
+    bin_name = "quorate",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    after_long_help = EXIT_CODES,
+)]
+struct CommandLine {
+    /// Print errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Show more: first all columns and lines of `status` and `doctor`, then the library's log
+    ///
+    /// `status` and `doctor` show the log on standard error from the second -v on, other commands
+    /// from the first. One more -v shows all of it.
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
+
+    #[command(subcommand)]
+    subcommand: Subcommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Subcommand {
+    Run(run::RunOptions),
+    Lead(run::LeadOptions),
+    Leader(run::LeaderOptions),
+    Status(status::StatusOptions),
+    Doctor(doctor::DoctorOptions),
+    Break(break_hold::BreakOptions),
+    Bench(bench::BenchOptions),
+    Try(try_out::TryOptions),
+    Completions(CompletionsOptions),
+    Man(ManOptions),
+}
+
+/// Print the completions for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quorate completions bash > ~/.local/share/bash-completion/completions/quorate
+  quorate completions fish > ~/.config/fish/completions/quorate.fish")]
+struct CompletionsOptions {
+    /// The shell
+    shell: Shell,
+}
+
+/// Write the man pages, one for each command
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quorate man /usr/local/share/man/man1
+  quorate man . && man ./quorate-run.1")]
+struct ManOptions {
+    /// The folder in which quorate.1, quorate-run.1 and so on are written
+    folder: PathBuf,
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     if let Some(code) = run::hidden(&arguments) {
-        return code;
+        return code.into();
     }
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
@@ -52,53 +105,54 @@ fn main() -> ExitCode {
             return if error.use_stderr() { Code::Usage } else { Code::Fine }.into();
         }
     };
-    let console = Console::new(line.quiet, line.log());
-    match dispatch(line, &console) {
-        Ok(code) => code,
-        Err(failure) => {
-            console.failure(&failure);
-            failure.code.into()
-        }
-    }
+    let has_more = matches!(line.subcommand, Subcommand::Status(_) | Subcommand::Doctor(_));
+    let console = Console::new(line.quiet, line.verbose.saturating_sub(u8::from(has_more)));
+    dispatch(line, &console).unwrap_or_else(|failure| {
+        console.failure(&failure);
+        failure.code.into()
+    })
 }
 
 fn dispatch(line: CommandLine, console: &Console) -> Result<ExitCode, Failure> {
     let shows_all = line.verbose > 0;
+    // On this thread: a process that the kernel ends with its parent ends with the thread that
+    // started it.
+    let here = &mut Builder::new_current_thread();
     match line.subcommand {
-        Subcommand::Run(options) => on_runtime(run::run(options, console)),
-        Subcommand::Lead(options) => on_runtime(run::lead(options, console)),
-        Subcommand::Leader(options) => on_runtime(leader::run(options)),
-        Subcommand::Status(options) => on_runtime(status::run(options, shows_all)),
-        Subcommand::Doctor(options) => on_runtime(doctor::run(options, shows_all)),
-        Subcommand::Break(options) => on_runtime(break_hold::run(options, console)),
-        Subcommand::Bench(options) => on_all_cores(bench::run(options, console)),
-        Subcommand::Try(options) => on_runtime(try_out::run(options, console)),
-        Subcommand::Completions(options) => completions::run(&options),
-        Subcommand::Man(options) => completions::man(&options),
+        Subcommand::Run(options) => on(here, run::run(options, console)),
+        Subcommand::Lead(options) => on(here, run::lead(options, console)),
+        Subcommand::Leader(options) => on(here, run::leader(options)),
+        Subcommand::Status(options) => on(here, status::run(options, shows_all)),
+        Subcommand::Doctor(options) => on(here, doctor::run(options, shows_all)),
+        Subcommand::Break(options) => on(here, break_hold::run(options, console)),
+        // As in a service.
+        Subcommand::Bench(options) => {
+            on(&mut Builder::new_multi_thread(), bench::run(options, console))
+        }
+        Subcommand::Try(options) => on(here, try_out::run(options, console)),
+        Subcommand::Completions(options) => completions(&options),
+        Subcommand::Man(ManOptions { folder }) => {
+            let written = clap_mangen::generate_to(CommandLine::command(), &folder);
+            written.map_err(Failure::system(folder.display()))?;
+            Ok(Code::Fine.into())
+        }
     }
-}
-
-/// Runs on this thread: a process that the kernel ends with its parent ends with the thread that
-/// started it.
-fn on_runtime(task: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
-    on(&mut Builder::new_current_thread(), task)
-}
-
-/// Runs as in a service.
-fn on_all_cores(
-    task: impl Future<Output = Result<ExitCode, Failure>>,
-) -> Result<ExitCode, Failure> {
-    on(&mut Builder::new_multi_thread(), task)
 }
 
 fn on(
     runtime: &mut Builder,
-    task: impl Future<Output = Result<ExitCode, Failure>>,
+    task: impl Future<Output = Result<impl Into<ExitCode>, Failure>>,
 ) -> Result<ExitCode, Failure> {
-    let runtime = runtime.enable_all().build();
-    let runtime = runtime.map_err(|cause| Failure::new(Code::System, cause.to_string()))?;
+    let runtime = runtime.enable_all().build().map_err(Failure::system("the runtime"))?;
     let result = runtime.block_on(task);
     // Nobody waits for what still hangs in the background.
     runtime.shutdown_background();
-    result
+    result.map(Into::into)
+}
+
+fn completions(options: &CompletionsOptions) -> Result<ExitCode, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(options.shell, &mut CommandLine::command(), "quorate", &mut text);
+    screen::print_bytes(&text)?;
+    Ok(Code::Fine.into())
 }

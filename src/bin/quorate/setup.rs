@@ -1,19 +1,20 @@
-//! The settings of a client, put together from several places.
+//! The settings of a client: the options that subcommands share, the environment and the file.
 
 use std::{
     collections::BTreeMap,
     env,
     ffi::{OsStr, OsString},
+    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use quorate::{Builder, Quorate};
+use clap::Args;
+use quorate::{Builder, Cause, Quorate};
+use tokio::time;
+use toml::{Table, Value};
 
-use crate::{
-    durations,
-    exit::{Code, Failure},
-};
+use crate::console::{Code, Failure};
 
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    pub(crate) fn file(path: &Path) -> Self {
+    fn file(path: &Path) -> Self {
         Self { set_by: SetBy::File(path.to_owned()), values: BTreeMap::new() }
     }
 
@@ -41,7 +42,7 @@ impl Layer {
 
     /// All of it: the library says which names may be misspelt. A variable that is empty counts as
     /// not set.
-    pub(crate) fn environment() -> Self {
+    fn environment() -> Self {
         let is_ours = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with("QUORATE_"));
         let is_blank = |value: &OsStr| value.to_str().is_some_and(|value| value.trim().is_empty());
         let values = env::vars_os().filter(|(name, value)| is_ours(name) && !is_blank(value));
@@ -53,15 +54,10 @@ impl Layer {
     pub(crate) fn set(&mut self, key: &str, value: impl Into<OsString>) {
         self.values.insert(variable(key), value.into());
     }
-
-    #[cfg(test)]
-    pub(crate) fn get(&self, key: &str) -> Option<&OsStr> {
-        self.values.get(&variable(key)).map(OsString::as_os_str)
-    }
 }
 
 /// The variable of a key.
-pub(crate) fn variable(key: &str) -> String {
+fn variable(key: &str) -> String {
     format!("QUORATE_{}", key.to_uppercase())
 }
 
@@ -80,7 +76,7 @@ const TOGETHER: [&[&str]; 3] = [
 ];
 
 /// The settings of a client.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Setup(BTreeMap<String, (SetBy, OsString)>);
 
 impl Setup {
@@ -109,7 +105,7 @@ impl Setup {
     fn time(&self, variable: &str) -> Option<Duration> {
         let set = self.0.get(variable).and_then(|(_, value)| value.to_str());
         // One that cannot be read is refused by the library.
-        set.and_then(|text| durations::parse(text.trim()).ok())
+        set.and_then(|text| parse_time(text.trim()).ok())
     }
 
     pub(crate) fn builder(&self) -> Result<Builder, Failure> {
@@ -135,14 +131,219 @@ impl Setup {
     fn in_words_of_the_place(&self, what: &str) -> String {
         let name = what.split(' ').next().unwrap_or_default();
         let Some((set_by, _)) = self.0.get(name) else { return what.to_owned() };
-        let key = name.trim_start_matches("QUORATE_").to_lowercase();
-        let rest = &what[name.len()..];
+        let (key, rest) = (key_of(name), &what[name.len()..]);
         match set_by {
             SetBy::File(path) => format!("{}: `{key}`{rest}", path.display()),
             SetBy::Environment => what.to_owned(),
             SetBy::CommandLine => format!("--{}{rest}", key.replace('_', "-")),
         }
     }
+}
+
+/// What each subcommand that talks to voters takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Voters")]
+pub(crate) struct VoterOptions {
+    /// The address of a server, such as redis://10.0.0.1; once for each
+    ///
+    /// Addresses with a password do not belong here, where others see them in the list of
+    /// processes.
+    #[arg(long, value_name = "ADDRESS")]
+    voter: Vec<String>,
+
+    /// The address of a server of a Redis Cluster; several where one may be down
+    #[arg(long, value_name = "ADDRESS")]
+    cluster: Vec<String>,
+
+    /// How many voters the cluster has
+    #[arg(long, value_name = "N", requires = "cluster")]
+    cluster_voters: Option<u16>,
+
+    /// An old server, while --voter names the new ones; once for each
+    #[arg(long, value_name = "ADDRESS")]
+    replaced_voter: Vec<String>,
+
+    /// The user that logs in to the servers
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+
+    /// The file that has the password
+    #[arg(long, value_name = "FILE", conflicts_with = "ask_password")]
+    password_file: Option<PathBuf>,
+
+    /// Ask for the password on the terminal
+    #[arg(long)]
+    ask_password: bool,
+
+    /// The file that has the settings [default: quorate/config.toml in the XDG folders]
+    ///
+    /// Its keys are the variables of the environment without QUORATE_, in small letters: voters,
+    /// cluster, user, password_file, lease and so on. The command line goes before the
+    /// environment, and the environment before the file.
+    #[arg(long, value_name = "FILE", env = "QUORATE_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+impl VoterOptions {
+    /// All settings: of the file, the environment, and these options.
+    pub(crate) fn setup(&self) -> Result<Setup, Failure> {
+        let mut setup = Setup::default();
+        if let Some(path) = self.config.clone().or_else(usual_file) {
+            setup.put_on(read_file(&path)?);
+        }
+        setup.put_on(Layer::environment());
+        setup.put_on(self.layer()?);
+        Ok(setup)
+    }
+
+    fn layer(&self) -> Result<Layer, Failure> {
+        let mut addresses = self.voter.iter().chain(&self.cluster).chain(&self.replaced_voter);
+        if let Some(place) = addresses.position(|at| has_secret(at)) {
+            let what = format!(
+                "address {} of the command line has a password, which others can see in the list \
+                 of processes: use --password-file, --ask-password, QUORATE_VOTERS or the file",
+                place + 1
+            );
+            return Err(Failure::new(Code::Usage, what));
+        }
+        let mut layer = Layer::command_line();
+        for (name, addresses) in [
+            ("voters", &self.voter),
+            ("cluster", &self.cluster),
+            ("replaced_voters", &self.replaced_voter),
+        ] {
+            if !addresses.is_empty() {
+                layer.set(name, addresses.join(" "));
+            }
+        }
+        let password = self.ask_password.then(|| rpassword::prompt_password("Password: "));
+        let refused = Failure::system("the password cannot be asked for");
+        for (name, value) in [
+            ("cluster_voters", self.cluster_voters.map(|voters| voters.to_string().into())),
+            ("user", self.user.clone().map(OsString::from)),
+            ("password_file", self.password_file.clone().map(OsString::from)),
+            ("password", password.transpose().map_err(refused)?.map(OsString::from)),
+        ] {
+            if let Some(value) = value {
+                layer.set(name, value);
+            }
+        }
+        Ok(layer)
+    }
+}
+
+/// Whether an address has a password, also one that cannot be used otherwise.
+fn has_secret(address: &str) -> bool {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let login = rest.rsplit_once('@').map(|(login, _)| login);
+    login.is_some_and(|login| login.contains(':')) || rest.contains("password=")
+}
+
+/// The first that there is of those in the folders of the XDG specification.
+fn usual_file() -> Option<PathBuf> {
+    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    let own = folder("XDG_CONFIG_HOME").map(PathBuf::from);
+    let own = own.or_else(|| folder("HOME").map(|home| Path::new(&home).join(".config")));
+    let shared = folder("XDG_CONFIG_DIRS").unwrap_or_else(|| "/etc/xdg".into());
+    let shared: Vec<_> = env::split_paths(&shared).collect();
+    // Relative ones do not count, says the specification.
+    let folders = own.into_iter().chain(shared).filter(|folder| folder.is_absolute());
+    folders.map(|folder| folder.join("quorate/config.toml")).find(|path| path.exists())
+}
+
+fn read_file(path: &Path) -> Result<Layer, Failure> {
+    let wrong = |what: String| Failure::new(Code::Config, format!("{}: {what}", path.display()));
+    let text = fs::read_to_string(path).map_err(|cause| wrong(cause.to_string()))?;
+    parse_file(path, &text).map_err(wrong)
+}
+
+fn parse_file(path: &Path, text: &str) -> Result<Layer, String> {
+    let table: Table = text.parse().map_err(|error| explain(text, &error))?;
+    let mut layer = Layer::file(path);
+    for (key, value) in table {
+        let name = variable(&key);
+        if key != key.to_lowercase() || !Builder::variables().any(|known| known == name) {
+            let keys: Vec<_> = Builder::variables().map(key_of).collect();
+            return Err(format!("unknown key `{key}`; known are {}", keys.join(", ")));
+        }
+        let value = text_of(&value).ok_or_else(|| {
+            format!("`{key}` is to be a text, a number, true, false, or a list of texts")
+        })?;
+        layer.set(&key, value);
+    }
+    Ok(layer)
+}
+
+fn key_of(variable: &str) -> String {
+    variable.trim_start_matches("QUORATE_").to_lowercase()
+}
+
+/// As the library reads it from a variable.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Boolean(is_so) => Some(is_so.to_string()),
+        Value::Array(list) => {
+            let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+            Some(texts?.join(" "))
+        }
+        _ => None,
+    }
+}
+
+/// Where the error is, without the text of the line: a password may stand there.
+fn explain(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+    // Several lines where it lists what it had expected.
+    let message: Vec<_> = error.message().lines().map(str::trim).collect();
+    format!("line {line}: {}", message.join(", "))
+}
+
+/// A time on the command line: `500ms`, `30s`, `5m`, `1h`, and seconds where no unit follows.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => 0,
+    };
+    let number = number.parse::<u64>().ok().filter(|_| unit_ms > 0);
+    let time_ms = number.and_then(|number| number.checked_mul(unit_ms));
+    let expected =
+        "a time is a whole number of seconds, or one with `ms`, `s`, `m` or `h`, as in `500ms`";
+    time_ms.map(Duration::from_millis).ok_or_else(|| expected.to_owned())
+}
+
+/// The time between two looks. Each look asks all servers for all their keys.
+pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
+    const LEAST: Duration = Duration::from_millis(100);
+    let interval = parse_time(text)?;
+    if interval < LEAST { Err(format!("it is at least {LEAST:?}")) } else { Ok(interval) }
+}
+
+/// For so long at most they are waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits until it is known of each voter whether it answers.
+pub(crate) async fn settle(quorum: &Quorate) {
+    let known = async {
+        while !is_known(quorum).await {
+            time::sleep(PAUSE).await;
+        }
+    };
+    // What is not known by then is shown as it is.
+    let _ = time::timeout(PATIENCE, known).await;
+}
+
+async fn is_known(quorum: &Quorate) -> bool {
+    let status = quorum.status().await;
+    status.voters.iter().all(|voter| !matches!(voter.connection, Err(Cause::TimedOut(_))))
 }
 
 #[cfg(test)]
@@ -188,5 +389,69 @@ mod tests {
         ] {
             assert_eq!(wrong(layer), format!("{place}{expected}"));
         }
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_seen() {
+        for secret in [
+            "redis://user:secret@10.0.0.1",
+            "redis://:secret@10.0.0.1:7000/2",
+            "redis://:se/cr@et@10.0.0.1",
+            "user:secret@10.0.0.1",
+            "redis-sentinel://10.0.0.1/main?sentinel_password=secret",
+        ] {
+            assert!(has_secret(secret), "{secret}");
+        }
+        for open in [
+            "redis://10.0.0.1:7000/2",
+            "redis://user@10.0.0.1:7000",
+            "redis-sentinel://10.0.0.1:1,10.0.0.2:2/main",
+            "redis+unix:///run/redis.socket?db=1",
+            "redis://[::1]:7000",
+        ] {
+            assert!(!has_secret(open), "{open}");
+        }
+    }
+
+    fn refused(text: &str) -> String {
+        parse_file(Path::new("a.toml"), text).expect_err("it is refused")
+    }
+
+    #[test]
+    fn keys_are_those_of_the_library_in_small_letters() {
+        let text = "voters = ['redis://a', 'redis://b']\nlease = '20s'\nreplica_acks = 1\n\
+                    allow_eviction = false";
+        let layer = parse_file(Path::new("a.toml"), text).unwrap();
+        let of = |key: &str| layer.values[&variable(key)].to_str().unwrap().to_owned();
+        assert_eq!(of("voters"), "redis://a redis://b");
+        assert_eq!([of("lease"), of("replica_acks")], ["20s", "1"]);
+        assert_eq!(of("allow_eviction"), "false");
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_and_a_secret_is_not_shown() {
+        assert!(refused("lease_ms = 5").starts_with("unknown key `lease_ms`; known are "));
+        assert!(refused("Lease = '5s'").starts_with("unknown key `Lease`"));
+        assert!(refused("[voters]\na = 1").starts_with("`voters` is to be a text"));
+        let wrong = refused("lease = '5s'\npassword = secret\n");
+        assert!(wrong.starts_with("line 2: ") && !wrong.contains("secret"), "{wrong}");
+    }
+
+    #[test]
+    fn a_time_is_a_whole_number_of_seconds_unless_it_has_a_unit() {
+        for (text, ms) in
+            [("500ms", 500), ("0s", 0), ("5", 5_000), ("2m", 120_000), ("1h", 3_600_000)]
+        {
+            assert_eq!(parse_time(text), Ok(Duration::from_millis(ms)));
+        }
+        for wrong in ["", "s", "1.5s", "-1s", "5 s", "5d", "99999999999999999999s"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn servers_are_not_asked_without_a_pause() {
+        assert_eq!(parse_interval("100ms"), Ok(Duration::from_millis(100)));
+        assert_eq!(parse_interval("99ms").unwrap_err(), "it is at least 100ms");
     }
 }

@@ -10,7 +10,7 @@ use std::{
     ops::RangeInclusive,
     os::unix::process::CommandExt,
     path::Path,
-    process::{Child, Command, ExitCode, Stdio},
+    process::{Child, Command, Stdio},
     time::Duration,
 };
 
@@ -19,19 +19,14 @@ use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,
 };
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time,
-};
+use tokio::time;
 
 use crate::{
     clock,
-    console::Console,
-    exit::{Code, Failure},
-    interrupt::Interrupts,
-    private_folder::PrivateFolder,
-    run::{WaitingCommand, Watcher, system},
-    watch,
+    console::{Code, Console, Failure},
+    process::{INTERRUPTS, PrivateFolder, Signals},
+    run::{WaitingCommand, Watcher},
+    screen,
 };
 
 /// Start three servers on this machine, to try locks with
@@ -68,21 +63,21 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// In the folder of each server.
 const LOG: &str = "log";
 
-pub(crate) async fn run(_: TryOptions, console: &Console) -> Result<ExitCode, Failure> {
-    let mut interrupts = Interrupts::listen()?;
+pub(crate) async fn run(_: TryOptions, console: &Console) -> Result<Code, Failure> {
+    let mut interrupts = Signals::listen(&INTERRUPTS)?;
     tokio::select! {
-        () = interrupts.next() => Ok(Code::Fine.into()),
+        _ = interrupts.next() => Ok(Code::Fine),
         ended = serve(console) => ended,
     }
 }
 
 /// Until all servers have ended, which is a failure. They end with this future, too.
-async fn serve(console: &Console) -> Result<ExitCode, Failure> {
-    let mut ended = signal(SignalKind::child()).map_err(system("signals"))?;
+async fn serve(console: &Console) -> Result<Code, Failure> {
+    let mut ended = Signals::listen(&[Signal::SIGCHLD])?;
     let mut servers = Servers::start(installed()?).await?;
-    watch::print_bytes(servers.introduction().as_bytes())?;
+    screen::print_bytes(servers.introduction().as_bytes())?;
     while !servers.running.is_empty() {
-        ended.recv().await;
+        ended.next().await;
         servers.look(console);
     }
     Err(Failure::new(Code::Unavailable, "all servers have ended"))
@@ -105,7 +100,6 @@ fn installed() -> Result<&'static str, Failure> {
     Err(Failure { code: Code::NotFound, what, causes: vec![mend.to_owned()] })
 }
 
-#[derive(Debug)]
 struct Server {
     port: u16,
     process: Child,
@@ -143,7 +137,6 @@ impl Server {
 }
 
 /// Their processes and their data end with the value.
-#[derive(Debug)]
 struct Servers {
     running: Vec<Server>,
     /// Leads their group, which is watched before there is a server. It waits at its gate for ever,
@@ -155,10 +148,13 @@ struct Servers {
 
 impl Servers {
     async fn start(program: &str) -> Result<Self, Failure> {
-        let folder = PrivateFolder::create(&env::temp_dir()).map_err(system("a folder"))?;
-        let mut watcher = Watcher::start(folder.path(), None).map_err(system("the watcher"))?;
-        let leader = WaitingCommand::start(&["true".into()]).map_err(system("the group"))?;
-        watcher.watch(leader.group()).map_err(system("the watcher"))?;
+        let folder =
+            PrivateFolder::create(&env::temp_dir()).map_err(Failure::system("a folder"))?;
+        let mut watcher =
+            Watcher::start(folder.path(), None).map_err(Failure::system("the watcher"))?;
+        let leader =
+            WaitingCommand::start(&["true".into()]).map_err(Failure::system("the group"))?;
+        watcher.watch(leader.group()).map_err(Failure::system("the watcher"))?;
         let mut servers = Self { running: Vec::new(), leader, watcher, folder };
         let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
         let mut ports = PORTS.filter(is_free);
@@ -176,7 +172,7 @@ impl Servers {
     async fn start_one(&mut self, program: &str, port: u16) -> Result<(), Failure> {
         let folder = self.folder.path().join(port.to_string());
         let server = Server::spawn(program, port, &folder, self.leader.group());
-        let mut server = server.map_err(system(PROGRAMS[0]))?;
+        let mut server = server.map_err(Failure::system(PROGRAMS[0]))?;
         let until = clock::now() + PATIENCE;
         while !server.answers() {
             let has_ended = !matches!(server.process.try_wait(), Ok(None));

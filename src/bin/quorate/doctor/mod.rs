@@ -1,23 +1,16 @@
 //! `quorate doctor`: whether the voters are set up so that locks can rely on them.
 
-mod finding;
-mod roster;
-mod servers;
-mod set;
+mod checks;
 
-use std::process::ExitCode;
-
-use clap::Args;
-use quorate::{Cause, Error, Survey, Verdict, VoterReport};
+use clap::{Args, ValueEnum};
+use quorate::{Error, Verdict, VoterReport};
 use serde_json::{Value, json};
 
-use self::finding::{Check, Finding, Findings, Level};
+use self::checks::{examine, unreachable};
 use crate::{
-    connection::VoterOptions,
-    exit::{Code, Failure, login_to_set},
-    frame::{Frame, counted},
-    settle::settle,
-    watch::{self, Picture},
+    console::{Code, Failure},
+    screen::{self, Frame, Picture, Tone, counted, quoted},
+    setup::{VoterOptions, settle},
 };
 
 /// The shape of what `--json` writes. A later one may have further fields under the same number.
@@ -47,118 +40,231 @@ pub(crate) struct DoctorOptions {
     voters: VoterOptions,
 }
 
-pub(crate) async fn run(options: DoctorOptions, shows_all: bool) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(options: DoctorOptions, shows_all: bool) -> Result<Code, Failure> {
     // A server that may delete keys is to be looked at too.
     let builder = options.voters.setup()?.builder()?.allow_eviction(true).only_looks(true);
-    let mut findings = Findings::default();
-    match builder.connect().await {
+    let mut findings = match builder.connect().await {
         Ok(quorum) => {
             settle(&quorum).await;
             let survey = quorum.survey().await;
             quorum.close().await;
-            examine(&survey, &mut findings);
+            examine(&survey)
         }
-        Err(error) => of_error(&error, &mut findings),
-    }
-    findings.ignore(&options.ignore);
-    let shown = if options.json {
-        Picture::Json(json(&findings))
-    } else {
-        Picture::Frame(frame(&findings, shows_all))
+        Err(error) => of_error(&error),
     };
-    watch::print(&shown)?;
-    Ok(match findings.worst() {
+    // What these checks found does not count.
+    for finding in &mut findings {
+        if finding.level > Level::Ignored && options.ignore.contains(&finding.check) {
+            finding.level = Level::Ignored;
+        }
+    }
+    let frame = || frame(&findings, shows_all);
+    screen::print(&Picture::new(options.json, || json(&findings), frame))?;
+    Ok(match worst(&findings) {
         Level::Ok | Level::Ignored => Code::Fine,
         Level::Warning => Code::Warnings,
         Level::Error => Code::Errors,
-    }
-    .into())
-}
-
-/// All checks, of a set of voters of which a majority answers.
-fn examine(survey: &Survey, findings: &mut Findings) {
-    set::number(survey, findings);
-    roster::steps(survey, findings);
-    set::distinct(survey, findings);
-    set::domains(survey, findings);
-    for voter in &survey.voters {
-        servers::connection(voter, survey.longest_lease, findings);
-    }
-    for (report, info) in infos(survey) {
-        servers::version(report, info, findings);
-        servers::eviction(report, info, findings);
-        servers::persistence(report, info, survey.longest_lease, findings);
-        servers::replicas(report, info, findings);
-        servers::coverage(report, info, findings);
-        servers::rights(report, info, findings);
-    }
-    set::wakes(survey, findings);
-    set::clocks(survey, findings);
-    set::latency(survey, findings);
-}
-
-/// Each server that said something, with its address.
-fn infos(survey: &Survey) -> impl Iterator<Item = (&str, &quorate::ServerInfo)> {
-    let reports = survey.voters.iter().flat_map(|voter| &voter.servers);
-    reports.filter_map(|report| Some((report.server.as_str(), report.info.as_ref().ok()?)))
+    })
 }
 
 /// Why there is no client.
-fn of_error(error: &Error, findings: &mut Findings) {
-    if error.voters().is_empty() {
-        let finding = Finding::new(Check::Settings, Level::Error, error.to_string());
+fn of_error(error: &Error) -> Vec<Finding> {
+    let voters = error.voters();
+    let mut findings = Vec::new();
+    if voters.is_empty() {
         let means = "no client can be connected with these settings";
-        findings.push(finding.means(means).mend("correct the setting that the text names"));
-    }
-    if !error.is_invalid() && !error.voters().is_empty() {
-        let voters = error.voters().len();
+        let finding = Check::Settings.error(error, means);
+        findings.push(finding.mend("correct the setting that the text names"));
+    } else if !error.is_invalid() {
         let is_met = |report: &&VoterReport| !matches!(report.verdict, Verdict::Unknown(_));
-        let met = error.voters().iter().filter(is_met).count();
-        let seen = format!("{met} of {voters} voters answer: no lock can be taken");
-        let finding = Finding::new(Check::Number, Level::Error, seen);
-        findings.push(finding.means("no majority; what else there is was not checked"));
+        let (met, all) = (voters.iter().filter(is_met).count(), voters.len());
+        let seen = format!("{met} of {all} voters answer: no lock can be taken");
+        let means = "no majority; what else there is was not checked";
+        findings.push(Check::Number.error(seen, means));
     }
-    for report in error.voters() {
-        match &report.verdict {
-            Verdict::Unknown(cause) => findings.push(unreachable(&report.voter, cause)),
-            _ => findings
-                .push(Finding::new(Check::Connection, Level::Ok, "connected").of(&report.voter)),
-        }
-    }
+    findings.extend(voters.iter().map(|VoterReport { voter, verdict, .. }| {
+        let finding = match verdict {
+            Verdict::Unknown(cause) => unreachable(cause),
+            _ => Check::Connection.ok("connected"),
+        };
+        finding.of(voter)
+    }));
+    findings
 }
 
-/// Of a voter that does not answer.
-fn unreachable(voter: &str, cause: &Cause) -> Finding {
-    let (check, mend) = match cause {
-        Cause::Duplicate(_) => (Check::Distinct, "name each server once"),
-        _ => (
-            Check::Connection,
-            "start the server, or open the way to it; see whether address, port, user and password \
-             are right",
-        ),
-    };
-    let mend = login_to_set(&cause.to_string()).unwrap_or(mend);
-    let means = "it has no vote";
-    Finding::new(check, Level::Error, cause.to_string()).of(voter).means(means).mend(mend)
-}
-
-fn json(findings: &Findings) -> Value {
+fn json(findings: &[Finding]) -> Value {
     json!({
         "version": VERSION,
-        "errors": findings.count(Level::Error),
-        "warnings": findings.count(Level::Warning),
+        "errors": count(findings, Level::Error),
+        "warnings": count(findings, Level::Warning),
         "findings": findings.iter().map(Finding::json).collect::<Vec<_>>(),
     })
 }
 
-fn frame(findings: &Findings, shows_all: bool) -> Frame {
+fn frame(findings: &[Finding], shows_all: bool) -> Frame {
     let mut frame = Frame::default();
-    let findings = findings.folded();
-    for finding in findings.iter().filter(|finding| shows_all || !finding.is_ok()) {
-        finding.show(&mut frame, watch::width());
+    let findings = folded(findings);
+    for finding in findings.iter().filter(|finding| shows_all || finding.level > Level::Ok) {
+        finding.show(&mut frame, screen::width());
     }
-    let [errors, warnings] = [Level::Error, Level::Warning].map(|level| findings.count(level));
+    let [errors, warnings] = [Level::Error, Level::Warning].map(|level| count(&findings, level));
     let summary = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
-    frame.line(findings.worst().tone(), summary);
+    frame.line(worst(&findings).tone(), summary);
     frame
+}
+
+/// What is looked at. Programs know the checks by these names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Check {
+    /// Whether a client can be made of the settings
+    Settings,
+    /// Whether the voter answers and takes new votes
+    Connection,
+    /// How many voters there are
+    Number,
+    /// Whether the clients agree about the voters
+    Roster,
+    /// Whether each voter is a server of its own
+    Distinct,
+    /// Whether voters share a host
+    Domains,
+    /// The version of the server
+    Version,
+    /// What the server does when its memory is full
+    Eviction,
+    /// What the server has on its disk when it answers
+    Persistence,
+    /// Whether another server may take over
+    Replicas,
+    /// Whether one dead primary takes the whole cluster
+    Coverage,
+    /// What the user of the client may do
+    Rights,
+    /// Whether waiters are woken
+    Wakeups,
+    /// Whether the clocks agree
+    Clock,
+    /// How long answers take
+    Latency,
+}
+
+impl Check {
+    fn found(self, level: Level, seen: impl ToString, means: impl Into<String>) -> Finding {
+        let (seen, means) = (seen.to_string(), means.into());
+        Finding { check: self, level, of: Vec::new(), seen, means, mend: String::new() }
+    }
+
+    fn ok(self, seen: impl ToString) -> Finding {
+        self.found(Level::Ok, seen, "")
+    }
+
+    fn warning(self, seen: impl ToString, means: impl Into<String>) -> Finding {
+        self.found(Level::Warning, seen, means)
+    }
+
+    fn error(self, seen: impl ToString, means: impl Into<String>) -> Finding {
+        self.found(Level::Error, seen, means)
+    }
+}
+
+/// From good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Level {
+    Ok,
+    Ignored,
+    Warning,
+    Error,
+}
+
+impl Level {
+    fn tone(self) -> Tone {
+        match self {
+            Self::Ok => Tone::Good,
+            Self::Ignored => Tone::Plain,
+            Self::Warning => Tone::Doubtful,
+            Self::Error => Tone::Bad,
+        }
+    }
+}
+
+/// What one check saw, of one voter or server or of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    check: Check,
+    level: Level,
+    /// The voter or the server; several where the same was seen of them, none where it is of all.
+    of: Vec<String>,
+    seen: String,
+    means: String,
+    /// Empty where nothing is to be mended.
+    mend: String,
+}
+
+impl Finding {
+    /// The voter or the server.
+    fn of(self, of: &str) -> Self {
+        Self { of: vec![of.to_owned()], ..self }
+    }
+
+    fn means(self, means: impl Into<String>) -> Self {
+        Self { means: means.into(), ..self }
+    }
+
+    fn mend(self, mend: impl Into<String>) -> Self {
+        Self { mend: mend.into(), ..self }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "check": name(self.check),
+            "level": name(self.level),
+            "server": self.of.first(),
+            "seen": self.seen,
+            "means": self.means,
+            "mend": (!self.mend.is_empty()).then_some(&self.mend),
+        })
+    }
+
+    /// One line, or several of this width.
+    fn show(&self, frame: &mut Frame, width: Option<usize>) {
+        let (level, check) = (name(self.level), name(self.check));
+        let of = if self.of.is_empty() { String::new() } else { self.of.join(", ") + ": " };
+        let mut text = of + &self.seen;
+        for more in [&self.means, &self.mend].into_iter().filter(|text| !text.is_empty()) {
+            text.push_str("; ");
+            text.push_str(more);
+        }
+        let head = format!("{level:8} {check:12} ");
+        frame.wrapped(self.level.tone(), &head, &quoted(&text), width);
+    }
+
+    /// Whether the same was seen of another server.
+    fn is_as(&self, other: &Self) -> bool {
+        *self == Self { of: self.of.clone(), ..other.clone() }
+    }
+}
+
+/// As programs know it, too.
+fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+fn worst(findings: &[Finding]) -> Level {
+    findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok)
+}
+
+fn count(findings: &[Finding], level: Level) -> usize {
+    findings.iter().filter(|finding| finding.level == level).count()
+}
+
+/// What is the same of several servers, once for all of them.
+fn folded(findings: &[Finding]) -> Vec<Finding> {
+    let mut folded: Vec<Finding> = Vec::new();
+    for finding in findings {
+        match folded.iter_mut().find(|other| other.is_as(finding)) {
+            Some(other) => other.of.extend(finding.of.iter().cloned()),
+            None => folded.push(finding.clone()),
+        }
+    }
+    folded
 }

@@ -26,17 +26,15 @@ use nix::{
     unistd::{Pid, close, getpgid, getpid, getppid},
 };
 
-use super::this_program;
 use crate::{
-    console::Console,
-    exit::{Code, Failure},
+    console::{Code, Console, Failure},
+    process,
 };
 
 /// The hidden argument.
 pub(crate) const START: &str = "__start";
 
 /// The command before it may run.
-#[derive(Debug)]
 pub(crate) struct WaitingCommand {
     group: Pid,
     gate: PipeWriter,
@@ -47,7 +45,7 @@ impl WaitingCommand {
         let (wait, gate) = io::pipe()?;
         // The one end is for it, and nothing else is started meanwhile.
         fcntl(&wait, FcntlArg::F_SETFD(FdFlag::empty()))?;
-        let mut first = this_program::again();
+        let mut first = process::again();
         first.arg(START).arg(wait.as_raw_fd().to_string()).arg(getpid().to_string());
         let process = first.args(command).process_group(0).spawn()?;
         let group = Pid::from_raw(i32::try_from(process.id()).map_err(io::Error::other)?);
@@ -92,40 +90,29 @@ fn read_gate(mut gate: impl Read) -> Option<Vec<(OsString, OsString)>> {
 }
 
 /// The first step, in its own process. Returns only what is wrong.
-pub(crate) fn start(arguments: &[OsString]) -> ExitCode {
-    let [gate, parent, program, arguments @ ..] = arguments else {
-        return Code::Usage.into();
-    };
+pub(crate) fn start(arguments: &[OsString]) -> Code {
     let number = |text: &OsStr| text.to_str().and_then(|text| text.parse::<i32>().ok());
-    let (Some(gate), Some(parent)) = (number(gate), number(parent)) else {
-        return Code::Usage.into();
-    };
+    let [gate, parent, program, arguments @ ..] = arguments else { return Code::Usage };
+    let (Some(gate), Some(parent)) = (number(gate), number(parent)) else { return Code::Usage };
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
     let path = format!("/dev/fd/{gate}");
     let opened = File::open(&path);
     // The command is not to have it.
     let _ = close(gate);
-    let opened = match opened {
-        Ok(gate) => gate,
-        Err(cause) => {
-            Console::new(false, 0).failure(&Failure::new(Code::System, format!("{path}: {cause}")));
-            return Code::System.into();
+    let failure = match opened.map(read_gate) {
+        Err(cause) => Failure::system(path)(cause),
+        Ok(Some(variables)) if getppid() == Pid::from_raw(parent) => {
+            let cause = Command::new(program).args(arguments).envs(variables).exec();
+            let is_missing = cause.kind() == io::ErrorKind::NotFound;
+            let code = if is_missing { Code::NotFound } else { Code::NotExecutable };
+            Failure::new(code, format!("cannot execute `{}`: {cause}", program.display()))
         }
-    };
-    let variables = read_gate(opened);
-    let Some(variables) = variables.filter(|_| getppid() == Pid::from_raw(parent)) else {
         // The program has ended, and nobody waits for an answer.
-        return Code::System.into();
+        Ok(_) => return Code::System,
     };
-    let cause = Command::new(program).args(arguments).envs(variables).exec();
-    let code = match cause.kind() {
-        io::ErrorKind::NotFound => Code::NotFound,
-        _ => Code::NotExecutable,
-    };
-    let what = format!("cannot execute `{}`: {cause}", program.display());
-    Console::new(false, 0).failure(&Failure::new(code, what));
-    code.into()
+    Console::new(false, 0).failure(&failure);
+    failure.code
 }
 
 /// Waits for children that have ended, and for none that runs.
@@ -171,7 +158,6 @@ impl From<CommandEnd> for ExitCode {
 }
 
 /// The command and what it started, but for what left its group.
-#[derive(Debug)]
 pub(crate) struct ProcessGroup {
     id: Pid,
     end: Option<CommandEnd>,

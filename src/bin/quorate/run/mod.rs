@@ -1,21 +1,18 @@
-//! `quorate run` and `quorate lead`: hold a lock, or lead, while a command runs.
+//! `quorate run`, `quorate lead` and `quorate leader`: hold a lock, or lead, while a command runs.
 //!
 //! The command and its process group are dead before the lock's validity ends, whatever happens to
-//! this process: see [`plan`] for when, [`supervisor`] for how, and [`watcher`] for who does it
-//! where this process cannot.
+//! this process: see [`supervisor`] for when and how, and [`watcher`] for who does it where this
+//! process cannot.
 
 mod command;
-mod deadline_file;
-mod plan;
-mod signals;
 mod supervisor;
-mod terminal;
-mod this_program;
 mod watcher;
 
 use std::{
-    ffi::{OsStr, OsString},
-    io,
+    env,
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
     pin::pin,
     process::ExitCode,
     time::Duration,
@@ -24,28 +21,21 @@ use std::{
 use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::FutureExt;
 use nix::{sys::signal::Signal, unistd::Pid};
-use quorate::{Error, Quorate, Status};
+use quorate::{Error, Quorate};
 use tokio::time;
 
 use self::{
     command::CommandEnd,
-    deadline_file::DeadlineFile,
-    plan::Plan,
-    signals::Signals,
-    supervisor::{RunEnd, Supervisor, Surroundings},
-    terminal::Terminal,
+    supervisor::{Plan, RunEnd, Supervisor, Surroundings},
 };
 pub(crate) use self::{command::WaitingCommand, watcher::Watcher};
 use crate::{
     clock,
-    connection::VoterOptions,
-    console::Console,
-    durations,
-    exit::{Code, Failure},
-    frame::quoted,
-    holds,
-    lock::{KindOptions, LockHeld, LockKind},
-    setup::Layer,
+    console::{Code, Console, Failure},
+    lock::{self, KindOptions, LockHeld, LockKind},
+    process::{self, PrivateFolder, Signals, Terminal},
+    screen::{self, quoted},
+    setup::{self, Layer, VoterOptions},
 };
 
 /// After so long somebody may want to know what the program waits for.
@@ -75,7 +65,7 @@ pub(crate) struct RunOptions {
     kind: KindOptions,
 
     /// Leave the lock taken for this time after the command has ended with 0
-    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
     keep: Option<Duration>,
 
     #[command(flatten)]
@@ -102,6 +92,23 @@ pub(crate) struct LeadOptions {
     command: CommandOptions,
 }
 
+/// Print what the leader of an election says of itself
+///
+/// If nobody leads, it prints nothing and ends with 1.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quorate leader scheduler
+  curl \"http://$(quorate leader scheduler)/queue\"")]
+pub(crate) struct LeaderOptions {
+    /// The name of the election
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    name: String,
+
+    #[command(flatten)]
+    voters: VoterOptions,
+}
+
 /// A command, and how a lock is taken for it.
 #[derive(Debug, Args)]
 struct CommandOptions {
@@ -114,7 +121,7 @@ struct CommandOptions {
     command: Vec<OsString>,
 
     /// Wait no longer than this, as in 30s [default: as long as it takes]
-    #[arg(long, value_name = "TIME", value_parser = durations::parse, conflicts_with = "now")]
+    #[arg(long, value_name = "TIME", value_parser = setup::parse_time, conflicts_with = "now")]
     wait: Option<Duration>,
 
     /// Do not wait
@@ -122,15 +129,15 @@ struct CommandOptions {
     now: bool,
 
     /// For how long the servers give the lock; it is renewed from a third of it on
-    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
     lease: Option<Duration>,
 
     /// Hold the lock no longer than this: the command is ended before [default: no limit]
-    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
     max_hold: Option<Duration>,
 
     /// The time from SIGTERM to SIGKILL [default: a third of the lease, 10s at most]
-    #[arg(long, value_name = "TIME", value_parser = durations::parse)]
+    #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
     grace: Option<Duration>,
 
     /// End with this code if the command itself ends with one of 64 to 78
@@ -142,13 +149,13 @@ struct CommandOptions {
 }
 
 /// Does what this program starts itself for, if these arguments say so.
-pub(crate) fn hidden(arguments: &[OsString]) -> Option<ExitCode> {
+pub(crate) fn hidden(arguments: &[OsString]) -> Option<Code> {
     let (first, rest) = arguments.split_first()?;
-    if first == OsStr::new(command::START) {
+    if first == command::START {
         Some(command::start(rest))
-    } else if first == OsStr::new(watcher::WATCH) {
+    } else if first == watcher::WATCH {
         watcher::watch(rest);
-        Some(Code::Fine.into())
+        Some(Code::Fine)
     } else {
         None
     }
@@ -164,8 +171,16 @@ pub(crate) async fn lead(options: LeadOptions, console: &Console) -> Result<Exit
     Job { kind: LockKind::Lead(&value), keep: None, options: &command, console }.run().await
 }
 
+pub(crate) async fn leader(options: LeaderOptions) -> Result<Code, Failure> {
+    let quorum = options.voters.setup()?.connect().await?;
+    let leader = quorum.election(&options.name).leader().await;
+    quorum.close().await;
+    let Some(leader) = leader? else { return Ok(Code::Warnings) };
+    screen::print_bytes(&[leader.value(), b"\n"].concat())?;
+    Ok(Code::Fine)
+}
+
 /// What is to be done, and under which lock.
-#[derive(Debug)]
 struct Job<'a> {
     kind: LockKind<'a>,
     keep: Option<Duration>,
@@ -188,7 +203,7 @@ impl Job<'_> {
         let plan = Plan::new(setup.lease(), hold_at_most, *grace);
         let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
         let builder = setup.builder()?;
-        let mut signals = Signals::listen().map_err(system("signals"))?;
+        let mut signals = Signals::listen_for_command()?;
         let ready = Ready::new(command)?;
         let quorum = match unless_ended(&mut signals, &ready, builder.connect()).await {
             Ok(connected) => connected?,
@@ -246,7 +261,9 @@ impl Job<'_> {
         }
         if run.is_lost {
             let what = format!("lock `{name}` was not renewed in time: the command was ended");
-            let causes = without_a_vote(&quorum.status().await);
+            let mut voters = quorum.status().await.voters;
+            voters.retain(|voter| !voter.counts);
+            let causes = voters.iter().map(ToString::to_string).collect();
             return Err(Failure { code: Code::Lost, what, causes });
         }
         match released {
@@ -278,7 +295,7 @@ impl Job<'_> {
     /// One line.
     async fn who_has_it(&self, quorum: &Quorate) -> String {
         let name = quoted(&self.options.name);
-        let holds = match holds::find(quorum, &self.options.name).await {
+        let holds = match lock::find(quorum, &self.options.name).await {
             Ok(holds) => holds,
             Err(error) => return quoted(&Failure::from(error).what),
         };
@@ -306,7 +323,6 @@ impl Job<'_> {
 }
 
 /// All that can be there before the lock is.
-#[derive(Debug)]
 struct Ready {
     watcher: Watcher,
     waiting: WaitingCommand,
@@ -318,10 +334,11 @@ impl Ready {
         // What the command leaves behind is then waited for here.
         #[cfg(target_os = "linux")]
         let _ = nix::sys::prctl::set_child_subreaper(true);
-        let file = DeadlineFile::create().map_err(system("the file of the deadline"))?;
-        let mut watcher = Watcher::start(file.folder(), None).map_err(system("the watcher"))?;
-        let waiting = WaitingCommand::start(command).map_err(system("the command"))?;
-        watcher.watch(waiting.group()).map_err(system("the watcher"))?;
+        let file = DeadlineFile::create().map_err(Failure::system("the file of the deadline"))?;
+        let of_watcher = || Failure::system("the watcher");
+        let mut watcher = Watcher::start(file.folder(), None).map_err(of_watcher())?;
+        let waiting = WaitingCommand::start(command).map_err(Failure::system("the command"))?;
+        watcher.watch(waiting.group()).map_err(of_watcher())?;
         Ok(Self { watcher, waiting, file })
     }
 
@@ -347,27 +364,23 @@ async fn supervise(
     let now = clock::now();
     let time = lock.remaining().saturating_sub(plan.margin);
     let kill_at = now + time;
-    watcher.kill_at(kill_at).map_err(system("the watcher"))?;
-    file.write(time).map_err(system("the file of the deadline"))?;
+    watcher.kill_at(kill_at).map_err(Failure::system("the watcher"))?;
+    DeadlineFile::write(file.folder(), clock::wall() + time)
+        .map_err(Failure::system("the file of the deadline"))?;
     let group = waiting.go(variables(name, lock, &file));
-    let file = &file;
     let around = Surroundings { lock, plan, file, signals, terminal, watcher, kill_at, console };
-    Supervisor::new(group, around).run().await.map_err(system("the watcher"))
+    Supervisor::run(group, around).await.map_err(Failure::system("the watcher"))
 }
 
-fn variables(
-    name: &str,
-    lock: &LockHeld,
-    file: &DeadlineFile,
-) -> impl Iterator<Item = (&'static str, OsString)> {
-    let token = lock.token().map(|token| ("QUORATE_TOKEN", token.to_string().into()));
-    let others = [
+fn variables(name: &str, lock: &LockHeld, file: &DeadlineFile) -> Vec<(&'static str, OsString)> {
+    let mut variables = vec![
         ("QUORATE_LOCK", name.into()),
         ("QUORATE_HOLD", lock.hold().to_string().into()),
         ("QUORATE_DEADLINE_FILE", file.path().into_os_string()),
     ];
-    let slot = lock.slot().map(|slot| ("QUORATE_SLOT", slot.to_string().into()));
-    others.into_iter().chain(token).chain(slot)
+    variables.extend(lock.token().map(|token| ("QUORATE_TOKEN", token.to_string().into())));
+    variables.extend(lock.slot().map(|slot| ("QUORATE_SLOT", slot.to_string().into())));
+    variables
 }
 
 /// The error is the signal that asks this process to end before the task is done.
@@ -381,7 +394,7 @@ async fn unless_ended<T>(
         tokio::select! {
             biased;
             signal = signals.next() => match signal {
-                Signal::SIGTSTP => terminal::stop(),
+                Signal::SIGTSTP => process::stop(),
                 Signal::SIGCHLD => command::reap_others(ready.processes()),
                 Signal::SIGCONT => {}
                 signal => return Err(signal),
@@ -392,13 +405,42 @@ async fn unless_ended<T>(
 }
 
 fn ended_by(signal: Signal) -> ExitCode {
-    command::CommandEnd::Signaled(signal as i32).into()
+    CommandEnd::Signaled(signal as i32).into()
 }
 
-fn without_a_vote(status: &Status) -> Vec<String> {
-    status.voters.iter().filter(|voter| !voter.counts).map(ToString::to_string).collect()
-}
+/// The file that tells the command its deadline. Removed with the value.
+struct DeadlineFile(PrivateFolder);
 
-pub(crate) fn system(what: &'static str) -> impl Fn(io::Error) -> Failure {
-    move |cause| Failure::new(Code::System, format!("{what}: {cause}"))
+impl DeadlineFile {
+    const NAME: &str = "deadline";
+
+    fn create() -> io::Result<Self> {
+        let of_the_session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let of_the_session = of_the_session.filter(|path| path.is_absolute() && path.is_dir());
+        PrivateFolder::create(&of_the_session.unwrap_or_else(env::temp_dir)).map(Self)
+    }
+
+    fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder().join(Self::NAME)
+    }
+
+    /// When the command will be killed: as milliseconds since 1970, and the end of the line.
+    /// Whoever reads it sees the old text or the new one.
+    fn write(folder: &Path, at: Duration) -> io::Result<()> {
+        let new = folder.join("new");
+        fs::write(&new, format!("{}\n", at.as_millis()))?;
+        fs::rename(new, folder.join(Self::NAME))
+    }
+
+    /// The same, by another thread: a file can hang. The command loses nothing but the news where
+    /// it cannot be written.
+    fn write_soon(&self, kill_at: Duration) {
+        let at = clock::wall() + kill_at.saturating_sub(clock::now());
+        let folder = self.folder().to_owned();
+        drop(tokio::task::spawn_blocking(move || Self::write(&folder, at)));
+    }
 }

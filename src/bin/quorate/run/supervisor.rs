@@ -6,20 +6,82 @@ use nix::sys::signal::Signal;
 use quorate::Lost;
 
 use super::{
-    PATIENCE,
+    DeadlineFile, PATIENCE,
     command::{Changed, CommandEnd, ProcessGroup},
-    deadline_file::DeadlineFile,
-    plan::{Measure, Plan},
-    signals::{self, Signals},
-    terminal::{self, Terminal},
     watcher::Watcher,
 };
 use crate::{
     clock,
     console::Console,
-    frame::{Short, quoted},
     lock::LockHeld,
+    process::{self, Signals, Terminal},
+    screen::{Short, quoted},
 };
+
+/// When to end a command under a lock: counted backwards from the deadline of the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// From SIGTERM to SIGKILL.
+    pub(crate) grace: Duration,
+    /// From SIGKILL to the deadline: for the kernel to end all processes, also on a busy machine,
+    /// and for clocks that do not run quite alike.
+    pub(crate) margin: Duration,
+}
+
+/// What is to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Nothing for this time.
+    Wait(Duration),
+    /// SIGTERM, and nothing more for this time.
+    Terminate(Duration),
+    /// SIGKILL.
+    Kill,
+}
+
+impl Plan {
+    pub(crate) const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+
+    /// The grace is a third of the lease where none is wished, and 10 s at most.
+    ///
+    /// A lease is renewed once a third of it has passed. Where that fails, half of it is still left
+    /// in most cases: a grace that does not fit there would end commands whose lock is well.
+    ///
+    /// Where the lock may be held for less than its lease, that counts instead of the lease.
+    pub(crate) fn new(
+        lease: Duration,
+        hold_at_most: Option<Duration>,
+        grace: Option<Duration>,
+    ) -> Result<Self, String> {
+        let (what, time) = match hold_at_most {
+            Some(most) if most < lease => ("longest hold", most),
+            _ => ("lease", lease),
+        };
+        if time < Self::SHORTEST_LEASE {
+            return Err(format!("the {what} is {time:?}: a command needs at least 1s"));
+        }
+        let margin = (time / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
+        let longest = (time / 2).saturating_sub(margin);
+        let usual = (time / 3).min(Duration::from_secs(10));
+        let grace = grace.unwrap_or(usual);
+        if grace > longest {
+            let refused = format!("the grace is {grace:?}: {longest:?} at most fit");
+            return Err(format!("{refused} a {what} of {time:?}"));
+        }
+        Ok(Self { grace, margin })
+    }
+
+    /// What to do while so much is left until the deadline; nothing is left of a lock that is lost.
+    pub(crate) fn measure(self, left: Duration) -> Measure {
+        let until_kill = left.saturating_sub(self.margin);
+        let until_term = until_kill.saturating_sub(self.grace);
+        match (until_kill.is_zero(), until_term.is_zero()) {
+            (true, _) => Measure::Kill,
+            (false, true) => Measure::Terminate(until_kill),
+            (false, false) => Measure::Wait(until_term),
+        }
+    }
+}
 
 /// How far the command has been ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,22 +92,26 @@ enum Stage {
     Killed,
 }
 
+/// What the command is started with.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) lock: &'a LockHeld,
+    pub(crate) plan: Plan,
+    pub(crate) file: DeadlineFile,
+    pub(crate) signals: &'a mut Signals,
+    pub(crate) terminal: Terminal,
+    pub(crate) watcher: Watcher,
+    /// When the watcher kills the group.
+    pub(crate) kill_at: Duration,
+    pub(crate) console: &'a Console,
+}
+
 /// A command that runs, and all that there is around it.
-#[derive(Debug)]
 pub(crate) struct Supervisor<'a> {
-    lock: &'a LockHeld,
-    plan: Plan,
-    file: &'a DeadlineFile,
-    signals: &'a mut Signals,
-    terminal: Terminal,
-    watcher: Watcher,
-    console: &'a Console,
+    around: Surroundings<'a>,
     group: ProcessGroup,
     stage: Stage,
     /// When to say what has not ended yet, if somebody looks.
     say_at: Option<Duration>,
-    /// When the watcher kills the group.
-    told: Duration,
     /// The lock ended before the command, or came so near to its end that the command had to.
     is_lost: bool,
     /// This process stops its own group, and hears that too.
@@ -53,20 +119,6 @@ pub(crate) struct Supervisor<'a> {
     /// This process was continued, and has continued the command. The signal for that is still to
     /// be heard, and is not passed on: somebody may have stopped the command again.
     was_continued: bool,
-}
-
-/// What the command is started with.
-#[derive(Debug)]
-pub(crate) struct Surroundings<'a> {
-    pub(crate) lock: &'a LockHeld,
-    pub(crate) plan: Plan,
-    pub(crate) file: &'a DeadlineFile,
-    pub(crate) signals: &'a mut Signals,
-    pub(crate) terminal: Terminal,
-    pub(crate) watcher: Watcher,
-    /// What the watcher was told.
-    pub(crate) kill_at: Duration,
-    pub(crate) console: &'a Console,
 }
 
 /// How it went.
@@ -85,50 +137,32 @@ impl<'a> Supervisor<'a> {
     /// By less than this a deadline does not move when the lock is renewed.
     const JITTER: Duration = Duration::from_millis(10);
 
-    pub(crate) fn new(group: ProcessGroup, around: Surroundings<'a>) -> Self {
-        let Surroundings { lock, plan, file, signals, terminal, watcher, kill_at, console } =
-            around;
-        Self {
-            lock,
-            plan,
-            file,
-            signals,
-            terminal,
-            watcher,
-            console,
-            group,
-            stage: Stage::Running,
-            say_at: None,
-            told: kill_at,
-            is_lost: false,
-            stops_itself: false,
-            was_continued: false,
-        }
-    }
-
     /// Returns when nobody of the group is left.
-    pub(crate) async fn run(mut self) -> io::Result<RunEnd> {
-        let mut lost = self.lock.lost();
+    pub(crate) async fn run(group: ProcessGroup, around: Surroundings<'a>) -> io::Result<RunEnd> {
+        let (stage, say_at) = (Stage::Running, None);
+        let [is_lost, stops_itself, was_continued] = [false; 3];
+        let mut this = Self { around, group, stage, say_at, is_lost, stops_itself, was_continued };
+        let mut lost = this.around.lock.lost();
         let mut fault = None;
         let end = loop {
-            let looked = self.look();
-            if let Err(cause) = self.reap().and(looked) {
+            let looked = this.look();
+            if let Err(cause) = this.reap().and(looked) {
                 // Nobody would end the command if this process could not.
                 fault = Some(cause);
-                self.kill();
+                this.kill();
             }
-            if let Some(end) = self.group.end().filter(|_| self.group.is_empty()) {
+            if let Some(end) = this.group.end().filter(|_| this.group.is_empty()) {
                 break end;
             }
-            self.say_what_is_left();
-            self.wait(Pin::new(&mut lost)).await;
+            this.say_what_is_left();
+            this.wait(Pin::new(&mut lost)).await;
         };
-        self.terminal.take_back();
+        this.around.terminal.take_back();
         if matches!(end, CommandEnd::Signaled(_)) {
-            self.terminal.restore_modes();
+            this.around.terminal.restore_modes();
         }
-        self.watcher.dismiss();
-        fault.map_or(Ok(RunEnd { end, is_lost: self.is_lost }), Err)
+        this.around.watcher.dismiss();
+        fault.map_or(Ok(RunEnd { end, is_lost: this.is_lost }), Err)
     }
 
     /// Before all else, whenever this process runs again: however long it stood still, with its
@@ -136,8 +170,8 @@ impl<'a> Supervisor<'a> {
     fn look(&mut self) -> io::Result<()> {
         // In this order: if this process stands still in between, the moments are early.
         let now = clock::now();
-        let left = self.lock.remaining();
-        let measure = self.plan.measure(left);
+        let left = self.around.lock.remaining();
+        let measure = self.around.plan.measure(left);
         match (measure, self.stage) {
             (_, Stage::Killed) | (Measure::Kill, _) => {
                 self.is_lost |= self.stage != Stage::Killed;
@@ -153,29 +187,29 @@ impl<'a> Supervisor<'a> {
         if left.is_zero() {
             return Ok(());
         }
-        self.tell(now + left.saturating_sub(self.plan.margin))
+        self.tell(now + left.saturating_sub(self.around.plan.margin))
     }
 
     /// Tells the watcher and the command when the command will be killed.
     fn tell(&mut self, kill_at: Duration) -> io::Result<()> {
-        if kill_at.abs_diff(self.told) < Self::JITTER {
+        if kill_at.abs_diff(self.around.kill_at) < Self::JITTER {
             return Ok(());
         }
-        self.told = kill_at;
-        if self.watcher.kill_at(kill_at).is_err() {
+        self.around.kill_at = kill_at;
+        if self.around.watcher.kill_at(kill_at).is_err() {
             // One that was stopped would take the end of its pipe for ours.
-            self.watcher.kill();
+            self.around.watcher.kill();
             self.replace_watcher()?;
         }
         // Not by this thread: a file may hang.
-        self.file.write_soon(kill_at);
+        self.around.file.write_soon(kill_at);
         Ok(())
     }
 
     /// Somebody ended the watcher, or stopped it for long.
     fn replace_watcher(&mut self) -> io::Result<()> {
-        self.watcher = Watcher::start(self.file.folder(), Some(self.group.id()))?;
-        self.watcher.kill_at(self.told)
+        self.around.watcher = Watcher::start(self.around.file.folder(), Some(self.group.id()))?;
+        self.around.watcher.kill_at(self.around.kill_at)
     }
 
     fn kill(&mut self) {
@@ -185,7 +219,7 @@ impl<'a> Supervisor<'a> {
 
     /// Asks the command to end until then.
     fn end(&mut self, signal: Signal, until: Duration) {
-        if self.stage == Stage::Running && self.console.is_watched() {
+        if self.stage == Stage::Running && self.around.console.is_watched() {
             self.say_at = Some(clock::now() + PATIENCE);
         }
         self.stage = match self.stage {
@@ -207,15 +241,15 @@ impl<'a> Supervisor<'a> {
         }
         let left = Short(until.saturating_sub(now));
         let members = quoted(&self.group.members().join(", "));
-        self.console.note(format_args!("waiting for {members}: SIGKILL in {left}"));
+        self.around.console.note(format_args!("waiting for {members}: SIGKILL in {left}"));
     }
 
     fn reap(&mut self) -> io::Result<()> {
         while let Some(change) = self.group.next_change() {
             match change {
-                Changed::Ended => drop(self.terminal.take_back()),
+                Changed::Ended => drop(self.around.terminal.take_back()),
                 Changed::Stopped(signal) => self.stopped(signal)?,
-                Changed::Other(process) if process == self.watcher.id() => {
+                Changed::Other(process) if process == self.around.watcher.id() => {
                     self.replace_watcher()?;
                 }
                 Changed::Other(_) => {}
@@ -223,7 +257,7 @@ impl<'a> Supervisor<'a> {
         }
         // The lock is not given to anybody else as long as something of it runs.
         if self.group.end().is_some() && !self.group.is_empty() && self.stage == Stage::Running {
-            self.end(Signal::SIGTERM, clock::now() + self.plan.grace);
+            self.end(Signal::SIGTERM, clock::now() + self.around.plan.grace);
         }
         Ok(())
     }
@@ -232,14 +266,14 @@ impl<'a> Supervisor<'a> {
     /// somebody.
     fn stopped(&mut self, signal: Signal) -> io::Result<()> {
         let wants_terminal = matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU);
-        if wants_terminal && self.terminal.give(self.group.id()) {
+        if wants_terminal && self.around.terminal.give(self.group.id()) {
             self.group.signal(Signal::SIGCONT);
             return Ok(());
         }
-        if !self.terminal.is_there() || self.stage != Stage::Running {
+        if !self.around.terminal.is_there() || self.stage != Stage::Running {
             return Ok(());
         }
-        if self.terminal.has_shell() {
+        if self.around.terminal.has_shell() {
             self.stops_itself = true;
             self.stop(Terminal::stop_group)
         } else {
@@ -250,11 +284,11 @@ impl<'a> Supervisor<'a> {
 
     /// Stops this process, and goes on with the command once it is continued.
     fn stop(&mut self, stop: fn(&Terminal)) -> io::Result<()> {
-        let had_terminal = self.terminal.take_back();
-        stop(&self.terminal);
+        let had_terminal = self.around.terminal.take_back();
+        stop(&self.around.terminal);
         self.look()?;
         if had_terminal {
-            self.terminal.give(self.group.id());
+            self.around.terminal.give(self.group.id());
         }
         self.group.signal(Signal::SIGCONT);
         self.was_continued = true;
@@ -266,7 +300,7 @@ impl<'a> Supervisor<'a> {
         let is_killed = self.stage == Stage::Killed;
         let signal = tokio::select! {
             biased;
-            signal = self.signals.next() => signal,
+            signal = self.around.signals.next() => signal,
             _ = lost, if !is_killed => return,
             () = tokio::time::sleep(time) => return,
         };
@@ -278,18 +312,18 @@ impl<'a> Supervisor<'a> {
             Signal::SIGTSTP => {
                 self.group.signal(signal);
                 // An error comes again at the next look.
-                let _ = self.stop(|_| terminal::stop());
+                let _ = self.stop(|_| process::stop());
             }
-            signal if signals::ends(signal) => {
-                self.end(signal, clock::now() + self.plan.grace);
+            Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT => {
+                self.end(signal, clock::now() + self.around.plan.grace);
             }
             signal => self.group.signal(signal),
         }
     }
 
     fn until_next(&self) -> Duration {
-        let left = self.lock.remaining();
-        let of_the_plan = match self.plan.measure(left) {
+        let left = self.around.lock.remaining();
+        let of_the_plan = match self.around.plan.measure(left) {
             Measure::Wait(time) | Measure::Terminate(time) => time,
             Measure::Kill => Duration::ZERO,
         };
@@ -302,5 +336,63 @@ impl<'a> Supervisor<'a> {
                 until.min(if has_ended { Self::SHORT_STEP } else { Self::STEP })
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn both_signals_are_counted_backwards_from_the_deadline() {
+        use Measure::{Kill, Terminate, Wait};
+        let plan = Plan::new(30 * SECOND, None, Some(5 * SECOND)).unwrap();
+        assert_eq!(plan, Plan { grace: 5 * SECOND, margin: SECOND });
+        let measures = [20, 6, 2, 1, 0].map(|secs| plan.measure(secs * SECOND));
+        let expected = [Wait(14 * SECOND), Terminate(5 * SECOND), Terminate(SECOND), Kill, Kill];
+        assert_eq!(measures, expected);
+        // Without grace there is only the kill.
+        let plan = Plan::new(SECOND, None, Some(Duration::ZERO)).unwrap();
+        assert_eq!(plan.margin, SECOND / 10);
+        let measures = [SECOND / 2, SECOND / 10].map(|left| plan.measure(left));
+        assert_eq!(measures, [Wait(SECOND * 4 / 10), Kill]);
+    }
+
+    #[test]
+    fn renewals_have_time_to_fail_before_the_grace_begins() {
+        for lease in [SECOND, 2 * SECOND, 30 * SECOND, 3600 * SECOND] {
+            let plan = Plan::new(lease, None, None).unwrap();
+            // As much as is left when the first renewal is due, without some for the drift.
+            let left = lease * 65 / 100;
+            assert!(matches!(plan.measure(left), Measure::Wait(_)), "{lease:?}: {plan:?}");
+        }
+    }
+
+    #[test]
+    fn what_leaves_a_command_no_time_is_refused_with_its_values() {
+        for (refused, told) in [
+            (
+                Plan::new(30 * SECOND, None, Some(15 * SECOND)),
+                "the grace is 15s: 14s at most fit a lease of 30s",
+            ),
+            (Plan::new(SECOND / 2, None, None), "the lease is 500ms: a command needs at least 1s"),
+            (
+                Plan::new(30 * SECOND, Some(SECOND / 2), None),
+                "the longest hold is 500ms: a command needs at least 1s",
+            ),
+            (
+                Plan::new(30 * SECOND, Some(10 * SECOND), Some(5 * SECOND)),
+                "the grace is 5s: 4s at most fit a longest hold of 10s",
+            ),
+        ] {
+            assert_eq!(refused.unwrap_err(), told);
+        }
+        // A longer one changes nothing, and a shorter one makes room for the command.
+        let usual = Plan::new(30 * SECOND, None, None);
+        assert_eq!(Plan::new(30 * SECOND, Some(60 * SECOND), None), usual);
+        let shorter = Plan { grace: SECOND, margin: SECOND * 3 / 10 };
+        assert_eq!(Plan::new(30 * SECOND, Some(3 * SECOND), None), Ok(shorter));
     }
 }

@@ -29,8 +29,7 @@ use nix::{
     unistd::{Pid, read, setsid},
 };
 
-use super::this_program;
-use crate::clock;
+use crate::{clock, process};
 
 /// The hidden argument.
 pub(crate) const WATCH: &str = "__watch";
@@ -61,12 +60,11 @@ impl Notice {
     }
 
     fn read(bytes: [u8; Self::BYTES]) -> Option<Self> {
-        let number = |at: usize| {
-            bytes[at..at + 8].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
-        };
-        match number(0) {
-            1 => group_of(number(8)).map(Self::Group),
-            2 => Some(Self::KillAt(Duration::from_nanos(number(8)))),
+        let &[kind, value] = bytes.as_chunks().0 else { return None };
+        let value = u64::from_le_bytes(value);
+        match u64::from_le_bytes(kind) {
+            1 => group_of(value).map(Self::Group),
+            2 => Some(Self::KillAt(Duration::from_nanos(value))),
             3 => Some(Self::Done),
             _ => None,
         }
@@ -74,7 +72,6 @@ impl Notice {
 }
 
 /// The program's end of it.
-#[derive(Debug)]
 pub(crate) struct Watcher {
     process: Child,
     pipe: ChildStdin,
@@ -84,7 +81,7 @@ impl Watcher {
     /// It removes the folder when the program did not come to it. A group that runs already is
     /// watched from the beginning: the program may be killed before it says anything.
     pub(crate) fn start(folder: &Path, running: Option<Pid>) -> io::Result<Self> {
-        let mut command = this_program::again();
+        let mut command = process::again();
         command.arg(WATCH).arg(folder).env_clear();
         command.args(running.map(|group| group.to_string()));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -135,7 +132,7 @@ impl Watcher {
 
 /// The watcher itself.
 pub(crate) fn watch(arguments: &[OsString]) {
-    this_program::rename(c"quorate-watch");
+    process::rename(c"quorate-watch");
     // Signals of the terminal are not for it. It may lead a session already.
     let _ = setsid();
     let group = arguments.get(1).and_then(|group| group_of(group.to_str()?.parse().ok()?));
@@ -160,7 +157,6 @@ fn group_of(id: u64) -> Option<Pid> {
     i32::try_from(id).ok().filter(|id| *id > 1).map(Pid::from_raw)
 }
 
-#[derive(Debug)]
 struct WatchedGroup {
     group: Option<Pid>,
     kill_at: Option<Duration>,
@@ -211,7 +207,6 @@ impl WatchedGroup {
 }
 
 /// What wakes the watcher at once where the moment passed while the machine was suspended.
-#[derive(Debug)]
 struct Alarm {
     #[cfg(target_os = "linux")]
     timer: Option<TimerFd>,

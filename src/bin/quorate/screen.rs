@@ -1,36 +1,32 @@
-//! Lines of text for people: tables, times, and what comes from others.
+//! What is shown on standard output: lines of text for people, or JSON for programs.
 
 use std::{
-    fmt::{self, Write},
+    fmt::{self, Write as _},
+    io::{self, IsTerminal, Write},
     mem,
     time::Duration,
 };
 
-/// What a line says to somebody who only looks at its colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Tone {
-    #[default]
-    Plain,
-    Heading,
-    Good,
-    Doubtful,
-    Bad,
-}
+use terminal_size::{Height, Width, terminal_size_of};
+use tokio::time;
 
-impl Tone {
-    fn colour(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::Heading => "1",
-            Self::Good => "32",
-            Self::Doubtful => "33",
-            Self::Bad => "31",
-        }
-    }
+use crate::{
+    console::{Failure, has_colour},
+    process::{INTERRUPTS, Signals},
+};
+
+/// What a line says to somebody who only looks at its colour, which terminals know by this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain = 0,
+    Heading = 1,
+    Bad = 31,
+    Good = 32,
+    Doubtful = 33,
 }
 
 /// Some lines.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Frame(Vec<(Tone, String)>);
 
 impl Frame {
@@ -103,7 +99,7 @@ impl Frame {
 
 fn coloured(tone: Tone, text: &str, has_colour: bool) -> String {
     if has_colour && tone != Tone::Plain {
-        format!("\x1b[{}m{text}\x1b[0m", tone.colour())
+        format!("\x1b[{}m{text}\x1b[0m", tone as u8)
     } else {
         text.to_owned()
     }
@@ -155,6 +151,128 @@ pub(crate) fn share_of(time: Duration, all: Duration, width: usize) -> usize {
 /// One time, or another text where there is none.
 pub(crate) fn time_or(time: Option<Duration>, none: &str) -> String {
     time.map_or_else(|| none.to_owned(), |time| Short(time).to_string())
+}
+
+/// What is shown: lines for people, or one line for programs.
+pub(crate) enum Picture {
+    Frame(Frame),
+    Json(serde_json::Value),
+}
+
+impl Picture {
+    pub(crate) fn new(
+        is_json: bool,
+        json: impl FnOnce() -> serde_json::Value,
+        frame: impl FnOnce() -> Frame,
+    ) -> Self {
+        if is_json { Self::Json(json()) } else { Self::Frame(frame()) }
+    }
+}
+
+/// How wide the terminal is, if standard output is one.
+pub(crate) fn width() -> Option<usize> {
+    let (Width(width), _) = terminal_size_of(io::stdout())?;
+    Some(width.into())
+}
+
+/// Writes to standard output what may be no text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    unless_gone(write(bytes))
+}
+
+/// Writes it once.
+pub(crate) fn print(shown: &Picture) -> Result<(), Failure> {
+    let text = match shown {
+        Picture::Frame(frame) => frame.shown(has_colour(&io::stdout())),
+        Picture::Json(value) => format!("{value:#}\n"),
+    };
+    print_bytes(text.as_bytes())
+}
+
+/// Shows what `look` makes, now and after each interval, until a signal ends it. With programs as
+/// readers, one line of JSON each time.
+pub(crate) async fn repeat(
+    interval: Duration,
+    mut look: impl AsyncFnMut() -> Result<Picture, Failure>,
+) -> Result<(), Failure> {
+    let mut interrupts = Signals::listen(&INTERRUPTS)?;
+    let mut screen = Screen::default();
+    let showing = async {
+        loop {
+            let shown = look().await?;
+            if let Err(cause) = screen.show(&shown) {
+                return unless_gone(Err(cause));
+            }
+            time::sleep(interval).await;
+        }
+    };
+    tokio::select! {
+        failed = showing => failed,
+        _ = interrupts.next() => Ok(()),
+    }
+}
+
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// The terminal, with what it showed before kept until the end.
+#[derive(Default)]
+struct Screen {
+    is_entered: bool,
+    /// Stays on the terminal at the end.
+    last: String,
+}
+
+impl Screen {
+    fn show(&mut self, shown: &Picture) -> io::Result<()> {
+        let stdout = io::stdout();
+        let frame = match shown {
+            Picture::Json(value) => return write(format!("{value}\n").as_bytes()),
+            Picture::Frame(frame) if !stdout.is_terminal() => {
+                return write(format!("{}\n", frame.shown(false)).as_bytes());
+            }
+            Picture::Frame(frame) => frame,
+        };
+        let (Width(width), Height(height)) =
+            terminal_size_of(&stdout).unwrap_or((Width(80), Height(24)));
+        let has_colour = has_colour(&stdout);
+        self.last = frame.shown(has_colour);
+        let mut text = String::new();
+        if !mem::replace(&mut self.is_entered, true) {
+            text.push_str(ENTER);
+        }
+        text.push_str("\x1b[H");
+        let lines = frame.cut(width.into(), height.into(), has_colour);
+        // Without an end behind the last: that would scroll a full screen.
+        text.push_str(&lines.join("\x1b[K\n"));
+        text.push_str("\x1b[K\x1b[J");
+        write(text.as_bytes())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if self.is_entered {
+            // Where nobody reads it, nothing is to be done.
+            let _ = write(format!("{LEAVE}{}", self.last).as_bytes());
+        }
+    }
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Whoever reads it may have gone: then there is nobody to tell.
+fn unless_gone(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::system("standard output")(cause))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

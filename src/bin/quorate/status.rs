@@ -1,30 +1,281 @@
-//! What the voters say about locks.
+//! `quorate status`: how the voters are, and what they say about locks.
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
+use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::{StreamExt, stream};
 use quorate::{
-    Error, FoundLocks, HoldId, Holder, HolderKind, LockKind, LockState, LockView, Quorate, Waiting,
+    ClockOffset, Error, FoundLocks, HoldId, Holder, HolderKind, LockKind, LockState, LockView,
+    Persistence, Quorate, ServerInfo, ServerReport, SetStatus, Survey, VoterStatus, VoterSurvey,
+    Waiting,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    exit::Failure,
-    frame::{Frame, Tone, counted, quoted, time_or},
+    console::{Code, Failure},
+    lock::KINDS,
+    screen::{self, Frame, Picture, Tone, counted, quoted, time_or},
+    setup::{self, VoterOptions, settle},
 };
+
+/// The shape of what `--json` writes. A later one may have further fields under the same number.
+const VERSION: u32 = 1;
+
+/// Show the voters and the locks, or what each voter says about some locks
+///
+/// With names, each voter's answer about the mutex, the read/write lock, the semaphore and the
+/// election of that name: who holds it, for how much longer, with which token, and who waits.
+/// Without, how each server is set up and which locks are held or waited for; with -v in all
+/// columns. To look for locks, the user of the servers needs the right +scan.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  quorate status
+  quorate status --watch invoice:42
+  quorate status --match 'invoice:*' --limit 1000
+  quorate status --json invoice:42 | jq -r '.locks[].holders[].hold'")]
+pub(crate) struct StatusOptions {
+    /// Names of locks
+    #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    names: Vec<String>,
+
+    /// Show it again and again, in place, until Ctrl-C
+    #[arg(short, long)]
+    watch: bool,
+
+    /// The time between two looks of --watch
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "watch")]
+    #[arg(value_parser = setup::parse_interval)]
+    interval: Duration,
+
+    /// Write JSON: one document, or with --watch one in each line
+    #[arg(long)]
+    json: bool,
+
+    /// Look for locks with names like this: * is any text, ? any sign
+    #[arg(long = "match", value_name = "PATTERN", default_value = "*", conflicts_with = "names")]
+    pattern: String,
+
+    /// Look for so many locks at most
+    #[arg(long, value_name = "N", default_value = "100", conflicts_with = "names")]
+    limit: NonZeroUsize,
+
+    #[command(flatten)]
+    voters: VoterOptions,
+}
+
+pub(crate) async fn run(options: StatusOptions, shows_all: bool) -> Result<Code, Failure> {
+    let quorum = options.voters.setup()?.connect().await?;
+    let shown = options.show(&quorum, shows_all).await;
+    quorum.close().await;
+    shown
+}
+
+/// All that is shown at one moment.
+struct StatusSeen {
+    /// Nothing where locks were named.
+    voters: Option<(Survey, FoundLocks)>,
+    locks: Vec<LockSeen>,
+}
+
+impl StatusOptions {
+    async fn show(&self, quorum: &Quorate, shows_all: bool) -> Result<Code, Failure> {
+        let mut code = Code::Fine;
+        let mut look = async || {
+            let seen = self.look(quorum).await;
+            code = seen.code();
+            Ok(Picture::new(self.json, || seen.json(), || seen.frame(shows_all)))
+        };
+        if self.watch {
+            screen::repeat(self.interval, look).await?;
+            return Ok(Code::Fine);
+        }
+        settle(quorum).await;
+        screen::print(&look().await?)?;
+        Ok(code)
+    }
+
+    async fn look(&self, quorum: &Quorate) -> StatusSeen {
+        if !self.names.is_empty() {
+            let of_name = |name: &String| KINDS.map(|kind| (name.clone(), kind));
+            let locks = look_at(quorum, self.names.iter().flat_map(of_name)).await;
+            return StatusSeen { voters: None, locks };
+        }
+        let admin = quorum.admin();
+        let found = admin.find(&self.pattern, self.limit.get());
+        let (survey, found) = tokio::join!(quorum.survey(), found);
+        let wanted = found.locks.iter().map(|lock| (lock.name.clone(), lock.kind));
+        let locks = look_at(quorum, wanted).await;
+        StatusSeen { voters: Some((survey, found)), locks }
+    }
+}
+
+impl StatusSeen {
+    fn code(&self) -> Code {
+        let has_quorum =
+            self.voters.as_ref().is_none_or(|(survey, _)| survey.status().has_quorum());
+        let is_fine = has_quorum && self.locks.iter().all(|lock| lock.seen.is_ok());
+        if is_fine { Code::Fine } else { Code::Unavailable }
+    }
+
+    fn json(&self) -> Value {
+        let mut json = json!({
+            "version": VERSION,
+            "locks": self.locks.iter().map(LockSeen::json).collect::<Vec<_>>(),
+        });
+        if let Some((survey, found)) = &self.voters {
+            let status = survey.status();
+            json["status"] = json!({
+                "has_quorum": status.has_quorum(),
+                "counting": status.counting(),
+                "needed": status.needed(),
+            });
+            json["survey"] = json!(survey);
+            json["found"] = json!({
+                "is_complete": found.is_complete,
+                "missing": json!(found)["missing"],
+            });
+        }
+        json
+    }
+
+    fn frame(&self, shows_all: bool) -> Frame {
+        let mut frame = Frame::default();
+        if let Some((survey, found)) = &self.voters {
+            show_survey(&mut frame, survey, shows_all);
+            frame.blank();
+            show_found(&mut frame, found, &self.locks, shows_all);
+            return frame;
+        }
+        for (place, of_name) in self.locks.chunks(KINDS.len()).enumerate() {
+            if place > 0 {
+                frame.blank();
+            }
+            show_name(&mut frame, of_name);
+        }
+        frame
+    }
+}
+
+const HEADINGS: [&str; 9] =
+    ["STATE", "VOTER", "VERSION", "DISK", "TRIP", "SERVER", "WHEN FULL", "REPLICAS", "CLOCK"];
+/// So many of them fit 80 columns; all are shown on demand.
+const FEW: usize = 5;
+
+fn show_survey(frame: &mut Frame, survey: &Survey, shows_all: bool) {
+    let status = survey.status();
+    for set in status.sets() {
+        frame.line(tone(&set), set.to_string());
+    }
+    frame.blank();
+    let rows: Vec<_> = survey.voters.iter().flat_map(voter_rows).collect();
+    let columns = if shows_all { HEADINGS.len() } else { FEW };
+    frame.table(&HEADINGS[..columns], &rows);
+    for voter in &survey.voters {
+        if let Some(why) = state(voter).1 {
+            let text = quoted(&format!("{}: {why}", voter.status.voter));
+            frame.wrapped(tone_of(voter), "", &text, screen::width());
+        }
+    }
+}
+
+fn tone_of(voter: &VoterSurvey) -> Tone {
+    if voter.status.counts { Tone::Plain } else { Tone::Bad }
+}
+
+fn tone(set: &SetStatus) -> Tone {
+    match set.counting {
+        counting if counting < set.needed => Tone::Bad,
+        counting if counting < set.voters => Tone::Doubtful,
+        _ => Tone::Good,
+    }
+}
+
+/// One for each server of the voter; the first also has the voter.
+fn voter_rows(voter: &VoterSurvey) -> Vec<(Tone, Vec<String>)> {
+    let tone = tone_of(voter);
+    let row = |(place, report): (usize, &ServerReport)| {
+        let [server, version, disk, when_full, replicas, clock] =
+            server(&voter.status.voter, report);
+        let [state, name, trip] = if place == 0 {
+            let trip = time_or(voter.round_trip, "-");
+            [state(voter).0.to_owned(), name(&voter.status), trip]
+        } else {
+            [String::new(), quoted(&format!("  {}", report.server)), String::new()]
+        };
+        (tone, vec![state, name, version, disk, trip, server, when_full, replicas, clock])
+    };
+    voter.servers.iter().enumerate().map(row).collect()
+}
+
+/// The voter, and its set where there are two.
+fn name(VoterStatus { voter, side, .. }: &VoterStatus) -> String {
+    let side = side.map_or_else(String::new, |side| format!(" ({side})"));
+    quoted(&format!("{voter}{side}"))
+}
+
+/// Role, version, disk, eviction, replicas, clock. A voter that is one server is called alike.
+fn server(voter: &str, report: &ServerReport) -> [String; 6] {
+    let address = if report.server == voter { "" } else { report.server.as_str() };
+    let Ok(info) = &report.info else {
+        return [quoted(address), "?".into(), "?".into(), "?".into(), "?".into(), "?".into()];
+    };
+    let ServerInfo { software, version, is_primary, eviction_policy, replicas, .. } = info;
+    let role = if *is_primary { "primary" } else { "replica" };
+    [
+        quoted(format!("{address} {role}").trim_start()),
+        quoted(&format!("{software} {version}")),
+        disk(&info.persistence),
+        quoted(eviction_policy),
+        replicas.to_string(),
+        info.clock.map_or_else(|| "?".into(), clock),
+    ]
+}
+
+fn disk(persistence: &Persistence) -> String {
+    let Persistence { appendonly, appendfsync, save, .. } = persistence;
+    match (appendonly, appendfsync.as_deref(), save.as_deref()) {
+        (true, Some(when), _) => format!("fsync {when}"),
+        (true, None, _) => "appendonly, fsync ?".into(),
+        (false, _, Some("")) => "nothing".into(),
+        (false, _, Some(_)) => "snapshots".into(),
+        (false, _, None) => "no appendonly".into(),
+    }
+}
+
+fn clock(ClockOffset { ahead_micros, .. }: ClockOffset) -> String {
+    // Tenths of a millisecond are more than a network can show.
+    let tenths = ahead_micros / 100;
+    let sign = if tenths < 0 { '-' } else { '+' };
+    format!("{sign}{}.{}ms", tenths.abs() / 10, tenths.abs() % 10)
+}
+
+/// In a word; and where there is more to say, all of it.
+fn state(voter: &VoterSurvey) -> (&'static str, Option<String>) {
+    let VoterStatus { connection, refuses, quarantine, out_of_step, .. } = &voter.status;
+    let missing = voter.servers.iter().find_map(|report| report.info.as_ref().err());
+    match (connection, refuses, quarantine, out_of_step, missing) {
+        (Err(cause), ..) => ("away", Some(cause.to_string())),
+        (_, Some(why), ..) => ("refuses", Some(format!("takes no new votes: {why}"))),
+        (_, _, Some(quarantined), ..) => ("quarantine", Some(quarantined.to_string())),
+        (_, _, _, Some(why), _) => ("out of step", Some(why.clone())),
+        (.., Some(cause)) => ("connected", Some(format!("says nothing of itself: {cause}"))),
+        _ => ("connected", None),
+    }
+}
 
 /// So many locks are asked for at once.
 const TOGETHER: usize = 64;
 
 /// A lock, and what was seen of it.
-pub(super) struct LockSeen {
-    pub(super) name: String,
-    pub(super) kind: LockKind,
-    pub(super) seen: Result<LockView, Error>,
+struct LockSeen {
+    name: String,
+    kind: LockKind,
+    seen: Result<LockView, Error>,
 }
 
 /// Asks about each of them.
-pub(super) async fn look(
+async fn look_at(
     quorum: &Quorate,
     wanted: impl Iterator<Item = (String, LockKind)>,
 ) -> Vec<LockSeen> {
@@ -48,7 +299,7 @@ impl LockSeen {
             .then_some(seen)
     }
 
-    pub(super) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let Self { name, kind, seen } = self;
         match seen {
             Ok(seen) => {
@@ -65,7 +316,7 @@ impl LockSeen {
 }
 
 /// The locks of one name; those that nobody wants are not shown where another is.
-pub(super) fn show(frame: &mut Frame, locks: &[LockSeen]) {
+fn show_name(frame: &mut Frame, locks: &[LockSeen]) {
     for error in locks.iter().filter_map(|lock| lock.seen.as_ref().err()) {
         frame.line(Tone::Bad, quoted(&error.to_string()));
     }
@@ -232,12 +483,7 @@ fn show_voters(frame: &mut Frame, seen: &LockView) {
 }
 
 /// All locks that were found, a line for each.
-pub(super) fn show_found(
-    frame: &mut Frame,
-    found: &FoundLocks,
-    locks: &[LockSeen],
-    shows_all: bool,
-) {
+fn show_found(frame: &mut Frame, found: &FoundLocks, locks: &[LockSeen], shows_all: bool) {
     let rows: Vec<_> = locks.iter().filter_map(|lock| found_row(lock, shows_all)).collect();
     let more = if found.is_complete { "" } else { ", and there are more" };
     let count = counted(rows.len(), "lock");
