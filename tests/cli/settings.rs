@@ -114,7 +114,8 @@ fn a_login_that_is_refused_says_what_to_set() {
             output(command.env("QUORATE_PASSWORD", password))
         };
         let (code, said, errors) = seen("status");
-        assert_eq!((code, &*said), (69, ""), "{errors}");
+        assert_eq!(code, 69, "{errors}");
+        assert!(said.contains("\naway   127.0.0.1:") && !said.contains(set), "{said}");
         assert!(errors.lines().last().unwrap().starts_with(&format!("  {set}")), "{errors}");
         let (code, said, _) = seen("doctor");
         assert_eq!(code, 2);

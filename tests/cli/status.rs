@@ -6,7 +6,7 @@ use quorate::blocking::Quorate;
 use quorate_support::{RedisServer, Settings, eventually};
 use quorate_tests::rights;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     program::{Running, client_name, output, quorate},
@@ -183,9 +183,47 @@ fn voters_that_are_down_are_shown_and_without_a_majority_the_code_says_so() {
     let (_, said, _) = output(&mut voters.quorate(&["status", "a"]));
     assert!(said.contains("`a`: free"), "{said}");
     voters.0[1].kill();
-    let mut command = quorate(["status"]);
-    let (code, said, errors) = output(command.env("QUORATE_VOTERS", urls));
-    assert_eq!((code, &*said), (69, ""), "{errors}");
+    let status = |arguments: &[&str]| {
+        let mut command = quorate([&["status"], arguments].concat());
+        command.env("QUORATE_VOTERS", &urls);
+        command
+    };
+    for arguments in [&[][..], &["a"]] {
+        let (code, said, errors) = output(&mut status(arguments));
+        assert_eq!(code, 69, "{errors}");
+        assert!(errors.starts_with("quorate: fewer than 2 of 3 voters could"), "{errors}");
+        assert!(said.starts_with("STATE      VOTER\n"), "{said}");
+        for (server, is_down) in voters.0.iter().zip([true, true, false]) {
+            let voter = format!("127.0.0.1:{}", server.port());
+            let state = if is_down { "away       " } else { "connected  " };
+            assert!(said.contains(&format!("\n{state}{voter}\n")), "{said}");
+            let cause = format!("\n  {voter}: unreachable: ");
+            assert_eq!(errors.contains(&cause), is_down, "{errors}");
+        }
+    }
+    let (code, seen) = json(&mut status(&["--json"]));
+    assert_eq!((code, &seen["version"]), (69, &1.into()));
+    assert_eq!(keys(&seen), ["error", "locks", "status", "survey", "version"]);
+    assert_eq!((&seen["status"]["has_quorum"], &seen["locks"]), (&false.into(), &json!([])));
+    let errors: Vec<_> = seen["survey"]["voters"].as_array().unwrap().iter().collect();
+    assert!(errors[0]["error"].is_string() && errors[2]["error"].is_null(), "{seen}");
+}
+
+#[test]
+fn watching_begins_without_a_majority() {
+    let voters = Voters::start();
+    voters.0[1..].iter().for_each(RedisServer::stop);
+    let mut command = voters.quorate(&["status", "--watch", "--json", "--interval", "100ms"]);
+    let mut watch = Running::start_soon(command.env("QUORATE_CONNECT_TIMEOUT", "500ms"));
+    let has_quorum = |line: &str| {
+        let seen: Value = serde_json::from_str(line).expect("it is JSON");
+        seen["status"]["has_quorum"].as_bool().unwrap()
+    };
+    assert!(!has_quorum(&watch.says()));
+    voters.0[1..].iter().for_each(RedisServer::resume);
+    eventually("a majority is there", || has_quorum(&watch.says()));
+    watch.signal(Signal::TERM);
+    assert_eq!(watch.end().0, 0);
 }
 
 #[test]

@@ -5,17 +5,18 @@ use std::{num::NonZeroUsize, time::Duration};
 use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::{StreamExt, stream};
 use quorate::{
-    ClockOffset, Error, FoundLocks, HoldId, Holder, HolderKind, LockKind, LockState, LockView,
-    Persistence, Quorate, ServerInfo, ServerReport, SetStatus, Survey, VoterStatus, VoterSurvey,
-    Waiting,
+    ClockOffset, Error, ErrorKind, FoundLocks, HoldId, Holder, HolderKind, LockKind, LockState,
+    LockView, Persistence, Quorate, ServerInfo, ServerReport, SetStatus, Survey, Verdict,
+    VoterReport, VoterStatus, VoterSurvey, Waiting,
 };
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 
 use crate::{
     console::{Code, Failure},
     lock::KINDS,
     screen::{self, Frame, Picture, Tone, counted, quoted, time_or},
-    setup::{self, VoterOptions, settle},
+    setup::{self, Setup, VoterOptions, settle},
 };
 
 /// The shape of what `--json` writes. A later one may have further fields under the same number.
@@ -65,9 +66,11 @@ pub(crate) struct StatusOptions {
 }
 
 pub(crate) async fn run(options: StatusOptions, shows_all: bool) -> Result<Code, Failure> {
-    let quorum = options.voters.setup()?.connect().await?;
-    let shown = options.show(&quorum, shows_all).await;
-    quorum.close().await;
+    let (setup, quorum) = (options.voters.setup()?, OnceCell::new());
+    let shown = options.show(&setup, &quorum, shows_all).await;
+    if let Some(quorum) = quorum.get() {
+        quorum.close().await;
+    }
     shown
 }
 
@@ -79,9 +82,31 @@ struct StatusSeen {
 }
 
 impl StatusOptions {
-    async fn show(&self, quorum: &Quorate, shows_all: bool) -> Result<Code, Failure> {
-        let mut code = Code::Fine;
+    /// Connects when it looks, so that `--watch` begins also without a majority.
+    async fn show(
+        &self,
+        setup: &Setup,
+        quorum: &OnceCell<Quorate>,
+        shows_all: bool,
+    ) -> Result<Code, Failure> {
+        let (mut code, mut failure) = (Code::Fine, None);
         let mut look = async || {
+            let connecting = setup.builder()?.only_looks(true).connect();
+            let settled = || async {
+                let quorum = connecting.await?;
+                settle(&quorum).await;
+                Ok::<_, Error>(quorum)
+            };
+            let quorum = match quorum.get_or_try_init(settled).await {
+                Ok(quorum) => quorum,
+                Err(error) if error.kind() == ErrorKind::NotConnected => {
+                    let frame = || frame_of(&error, self.watch);
+                    let picture = Picture::new(self.json, || json_of(&error), frame);
+                    failure = Some(Failure::from(error));
+                    return Ok(picture);
+                }
+                Err(error) => return Err(error.into()),
+            };
             let seen = self.look(quorum).await;
             code = seen.code();
             Ok(Picture::new(self.json, || seen.json(), || seen.frame(shows_all)))
@@ -90,9 +115,8 @@ impl StatusOptions {
             screen::repeat(self.interval, look).await?;
             return Ok(Code::Fine);
         }
-        settle(quorum).await;
         screen::print(&look().await?)?;
-        Ok(code)
+        failure.map_or(Ok(code), Err)
     }
 
     async fn look(&self, quorum: &Quorate) -> StatusSeen {
@@ -177,6 +201,36 @@ fn show_survey(frame: &mut Frame, survey: &Survey, shows_all: bool) {
             frame.wrapped(tone_of(voter), "", &text, screen::width());
         }
     }
+}
+
+/// Where no majority could be reached: the fields that are known of those that there are else.
+fn json_of(error: &Error) -> Value {
+    let voters = error.voters().iter().map(|VoterReport { voter, verdict, .. }| {
+        let cause = if let Verdict::Unknown(cause) = verdict { Some(cause) } else { None };
+        json!({ "voter": voter, "error": cause.map(ToString::to_string) })
+    });
+    json!({
+        "version": VERSION,
+        "error": Failure::from(error.clone()).what,
+        "locks": [],
+        "status": { "has_quorum": false },
+        "survey": { "voters": voters.collect::<Vec<_>>() },
+    })
+}
+
+/// The error comes behind it, unless it is drawn again and again.
+fn frame_of(error: &Error, with_error: bool) -> Frame {
+    let mut frame = Frame::default();
+    let row = |VoterReport { voter, verdict, .. }: &VoterReport| match verdict {
+        Verdict::Unknown(_) => (Tone::Bad, vec!["away".to_owned(), quoted(voter)]),
+        _ => (Tone::Plain, vec!["connected".to_owned(), quoted(voter)]),
+    };
+    frame.table(&HEADINGS[..2], &error.voters().iter().map(row).collect::<Vec<_>>());
+    let Failure { what, causes, .. } = Failure::from(error.clone());
+    for text in [what].iter().chain(&causes).filter(|_| with_error) {
+        frame.wrapped(Tone::Bad, "", &quoted(text), screen::width());
+    }
+    frame
 }
 
 fn tone_of(voter: &VoterSurvey) -> Tone {
