@@ -118,7 +118,7 @@ fn voters_are_stopped() {
         assert_dead_at(deadline, &running);
         voters.0.iter().for_each(quorate_support::RedisServer::resume);
         let errors = assert_lost(&mut running);
-        let why = format!("quorate: lock `{name}` was not renewed in time: the command was ended");
+        let why = format!("quorate: lock `{name}` was lost: it was not renewed in time");
         assert_eq!(errors.lines().next(), Some(&*why));
         for (line, server) in errors.lines().skip(1).zip(&voters.0) {
             assert!(line.starts_with(&format!("  127.0.0.1:{}: ", server.port())), "{errors}");

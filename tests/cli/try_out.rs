@@ -36,7 +36,7 @@ impl Tried {
         fs::create_dir(dir.path().join("tmp")).expect("a folder of ours");
         let running = Running::start_soon(quorate.env("TMPDIR", dir.path().join("tmp")));
         let (mut export, mut commands) = (String::new(), Vec::new());
-        while commands.len() < 4 {
+        while commands.len() < 6 {
             let line = running.says();
             if line.starts_with("export ") {
                 export = line;
@@ -84,7 +84,7 @@ fn two_seconds_after_the_start_a_lock_is_held_by_the_line_that_is_printed() {
 #[test]
 fn a_command_under_a_lock_goes_on_when_a_server_is_killed_as_suggested() {
     let mut tried = Tried::start();
-    let [run, kill, status, lead] = &tried.commands[..] else { unreachable!("there are four") };
+    let [run, kill, _, _, status, lead] = &tried.commands[..] else { unreachable!("six") };
     let mut work = Running::start_soon(&mut tried.shell(run));
     work.says();
     assert!(tried.shell(kill).status().expect("there is a shell").success());
@@ -109,6 +109,25 @@ fn a_command_under_a_lock_goes_on_when_a_server_is_killed_as_suggested() {
     assert_eq!(code, 0);
     assert!(errors.starts_with(&format!("quorate: 127.0.0.1:{port} ")), "{errors}");
     assert!(errors.ends_with("has ended; 2 of 3 left, a majority\n"), "{errors}");
+}
+
+#[test]
+fn without_a_majority_the_command_is_ended_as_suggested() {
+    let tried = Tried::start();
+    let [run, _, stop, go_on, status, _] = &tried.commands[..] else { unreachable!("six") };
+    let short = |line: &str| {
+        let mut shell = tried.shell(line);
+        shell.env("QUORATE_LEASE", "3s");
+        shell
+    };
+    let mut work = Running::start_soon(&mut short(run));
+    work.says();
+    assert!(short(stop).status().expect("there is a shell").success());
+    let (code, errors) = work.end();
+    assert_eq!(code, 76, "{errors}");
+    assert!(errors.starts_with("quorate: lock `demo` was lost: "), "{errors}");
+    assert!(short(go_on).status().expect("there is a shell").success());
+    eventually("all are there", || output(&mut short(status)).1.starts_with("3 of 3 votes count"));
 }
 
 #[test]

@@ -194,7 +194,8 @@ impl Servers {
         let ports: Vec<_> = self.running.iter().map(|server| server.port.to_string()).collect();
         let urls: Vec<_> = ports.iter().map(|port| format!("redis://127.0.0.1:{port}")).collect();
         let (voters, ports) = (urls.join(" "), ports.join(", "));
-        let last = self.running.last().map_or(0, |server| server.process.id());
+        let ids: Vec<_> = self.running.iter().map(|server| server.process.id()).collect();
+        let (two, last) = (format!("{} {}", ids[0], ids[1]), ids[2]);
         format!(
             "\
 Three servers listen to 127.0.0.1 (ports {ports}) until you press Ctrl-C. In another terminal:
@@ -205,9 +206,12 @@ export QUORATE_VOTERS='{voters}'
    quorate run demo -- sh -c 'while sleep 1; do date; done'
 2. Kill one of the servers meanwhile. The command goes on, and new locks are granted.
    kill -9 {last}
-3. See which servers answer, and who holds the lock.
+3. Stop the other two. The command is ended within 20 s, before its lock is lost. Then continue.
+   kill -STOP {two}
+   kill -CONT {two}
+4. See which servers answer, and who holds a lock.
    quorate status
-4. Lead an election while a command runs. This command asks who leads.
+5. Lead an election while a command runs. This command asks who leads.
    quorate lead scheduler --value \"$(hostname)\" -- quorate leader scheduler
 "
         )

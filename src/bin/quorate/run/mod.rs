@@ -120,7 +120,7 @@ struct CommandOptions {
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 
-    /// Wait no longer than this, as in 30s [default: as long as it takes]
+    /// Wait no longer than this, as in 30s [default: for as long as it is taken]
     #[arg(long, value_name = "TIME", value_parser = setup::parse_time, conflicts_with = "now")]
     wait: Option<Duration>,
 
@@ -260,7 +260,7 @@ impl Job<'_> {
             return Err(Failure::new(Code::Lost, format!("{what}: the command was ended")));
         }
         if run.is_lost {
-            let what = format!("lock `{name}` was not renewed in time: the command was ended");
+            let what = format!("lock `{name}` was lost: it was not renewed in time");
             let mut voters = quorum.status().await.voters;
             voters.retain(|voter| !voter.counts);
             let causes = voters.iter().map(ToString::to_string).collect();
