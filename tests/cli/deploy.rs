@@ -6,6 +6,7 @@ use quorate_support::read_file;
 use rustix::process::Signal;
 
 use crate::{
+    listen::Desk,
     program::{Running, output, quorate},
     voters::Voters,
 };
@@ -133,8 +134,12 @@ fn both_have_the_time_to_release_the_lock() {
 fn one_of_the_pods_leads_and_the_other_when_it_ends() {
     let voters = Voters::start();
     let command = list_of(LEADER, "command");
-    let pod = |address: &str| {
-        let own = command[1..].iter().map(|word| word.replace("$(POD_IP)", address));
+    let desks = [Desk::new(), Desk::new()];
+    let pod = |address: &str, desk: Desk| {
+        let own = command[1..].iter().map(|word| match &**word {
+            "$(POD_IP):4040" => desk.0.to_string(),
+            word => word.replace("$(POD_IP)", address),
+        });
         let mut program =
             quorate(own.chain(["sh", "-c", "echo $$; exec sleep 1000"].map(Into::into)));
         program.env("QUORATE_VOTERS", voters.urls());
@@ -145,12 +150,14 @@ fn one_of_the_pods_leads_and_the_other_when_it_ends() {
         let mut asks = voters.quorate(&["leader", &command[2]]);
         output(asks.env("QUORATE_LEASE", "30s").env("QUORATE_LONGEST_LEASE", "30s"))
     };
-    let first = Running::start(&mut pod("10.0.0.1"));
-    let mut second = Running::start_soon(&mut pod("10.0.0.2"));
+    let first = Running::start(&mut pod("10.0.0.1", desks[0]));
+    let mut second = Running::start_soon(&mut pod("10.0.0.2", desks[1]));
     assert_eq!(leader().1, "10.0.0.1:8080\n");
+    assert!(desks[0].leads());
     first.signal(Signal::TERM);
     second.group = second.says().parse().expect("its command runs");
     assert_eq!(leader().1, "10.0.0.2:8080\n");
+    assert!(desks[1].leads());
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod codes;
 mod container;
 mod deploy;
 mod doctor;
+mod listen;
 mod losses;
 mod processes;
 mod program;

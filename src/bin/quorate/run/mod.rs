@@ -5,16 +5,20 @@
 //! process cannot.
 
 mod command;
+mod listen;
 mod supervisor;
 mod watcher;
 
 use std::{
+    cell::{OnceCell, RefCell},
     env,
     ffi::OsString,
     fs, io,
+    net::SocketAddr,
     path::{Path, PathBuf},
     pin::pin,
     process::ExitCode,
+    rc::Rc,
     time::Duration,
 };
 
@@ -22,10 +26,11 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::FutureExt;
 use nix::{sys::signal::Signal, unistd::Pid};
 use quorate::{Error, Quorate};
-use tokio::time;
+use tokio::{net::TcpListener, time};
 
 use self::{
     command::CommandEnd,
+    listen::Desk,
     supervisor::{Plan, RunEnd, Supervisor, Surroundings},
 };
 pub(crate) use self::{command::WaitingCommand, watcher::Watcher};
@@ -144,6 +149,14 @@ struct CommandOptions {
     #[arg(long, value_name = "CODE", value_parser = clap::value_parser!(u8).range(1..64))]
     command_code: Option<u8>,
 
+    /// Answer GET /leader and GET /healthz over HTTP, as in 127.0.0.1:4040
+    ///
+    /// /leader answers with 200 while the lock is held, and otherwise with 503 and with who has it.
+    /// /healthz answers with 200 while the program works, also without servers. Whoever reaches
+    /// the address may ask.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+
     #[command(flatten)]
     voters: VoterOptions,
 }
@@ -162,13 +175,11 @@ pub(crate) fn hidden(arguments: &[OsString]) -> Option<Code> {
 }
 
 pub(crate) async fn run(options: RunOptions, console: &Console) -> Result<ExitCode, Failure> {
-    let RunOptions { kind, keep, command } = options;
-    Job { kind: kind.kind(), keep, options: &command, console }.run().await
+    start(options.kind.kind(), options.keep, &options.command, console).await
 }
 
 pub(crate) async fn lead(options: LeadOptions, console: &Console) -> Result<ExitCode, Failure> {
-    let LeadOptions { value, command } = options;
-    Job { kind: LockKind::Lead(&value), keep: None, options: &command, console }.run().await
+    start(LockKind::Lead(&options.value), None, &options.command, console).await
 }
 
 pub(crate) async fn leader(options: LeaderOptions) -> Result<Code, Failure> {
@@ -180,12 +191,32 @@ pub(crate) async fn leader(options: LeaderOptions) -> Result<Code, Failure> {
     Ok(Code::Fine)
 }
 
+async fn start(
+    kind: LockKind<'_>,
+    keep: Option<Duration>,
+    options: &CommandOptions,
+    console: &Console,
+) -> Result<ExitCode, Failure> {
+    let (quorum, lock) = (OnceCell::new(), RefCell::default());
+    let desk = Desk { kind, name: &options.name, quorum, lock };
+    let job = Job { kind, keep, options, console, desk };
+    let Some(address) = options.listen else { return job.run().await };
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(Failure::system(format!("--listen {address}")))?;
+    tokio::select! {
+        biased;
+        ended = job.run() => ended,
+        never = job.desk.serve(listener) => match never {},
+    }
+}
+
 /// What is to be done, and under which lock.
 struct Job<'a> {
     kind: LockKind<'a>,
     keep: Option<Duration>,
     options: &'a CommandOptions,
     console: &'a Console,
+    desk: Desk<'a>,
 }
 
 impl Job<'_> {
@@ -209,7 +240,8 @@ impl Job<'_> {
             Ok(connected) => connected?,
             Err(signal) => return Ok(ended_by(signal)),
         };
-        let held = self.with_lock(plan, hold_at_most, ready, &mut signals, &quorum);
+        let quorum = self.desk.quorum.get_or_init(|| quorum);
+        let held = self.with_lock(plan, hold_at_most, ready, &mut signals, quorum);
         let result = Box::pin(held).await;
         quorum.close().await;
         // The watcher has had the time to end; in a container nobody else may wait for it.
@@ -237,9 +269,10 @@ impl Job<'_> {
             Ok(Err(error)) if error.is_invalid() => {
                 return Err(Failure::new(Code::Usage, error.to_string()));
             }
-            Ok(acquired) => acquired?,
+            Ok(acquired) => Rc::new(acquired?),
             Err(signal) => return Ok(ended_by(signal)),
         };
+        self.desk.lock.replace(Rc::downgrade(&lock));
         let granted = clock::now();
         let run = supervise(name, plan, ready, signals, &lock, self.console).await?;
         let (left, now) = (lock.remaining(), clock::now());
@@ -248,6 +281,8 @@ impl Job<'_> {
             failure.code = Code::Lost;
             return Err(failure);
         }
+        // From here on nobody is told that it is held.
+        let lock = Rc::into_inner(lock).expect("all others have it for a moment only");
         let went_well = !run.is_lost && run.end == CommandEnd::Exited(0);
         let released = match self.keep.filter(|_| went_well) {
             Some(time) => lock.keep_for(time).await,
