@@ -6,7 +6,7 @@ use futures::future::join_all;
 
 use super::{Quorate, Status, VoterStatus};
 #[cfg(feature = "serde")]
-use crate::proto::{error_of, micros_if, millis};
+use crate::proto::{error_of, micros, millis};
 use crate::{
     acquire::Panel,
     clock::Clock,
@@ -49,7 +49,7 @@ pub struct VoterSurvey {
     pub status: VoterStatus,
     /// How long it takes to answer, as the client has measured it so far; `None` where the client
     /// is not connected.
-    #[cfg_attr(feature = "serde", serde(rename = "round_trip_us", serialize_with = "micros_if"))]
+    #[cfg_attr(feature = "serde", serde(rename = "round_trip_us", serialize_with = "micros"))]
     pub round_trip: Option<Duration>,
     /// Whether it delivers the messages that wake waiters; or why not.
     #[cfg_attr(feature = "serde", serde(rename = "wake_error", serialize_with = "error_of"))]

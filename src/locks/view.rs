@@ -108,7 +108,7 @@ pub struct Holder {
     /// What is left of its lease; `None` where the record has no expiry.
     #[cfg_attr(
         feature = "serde",
-        serde(rename = "ttl_ms", serialize_with = "crate::proto::millis_if")
+        serde(rename = "ttl_ms", serialize_with = "crate::proto::millis")
     )]
     pub ttl: Option<Duration>,
 }

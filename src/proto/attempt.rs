@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Loss, Quorum, Terms, Votes, Window};
-use crate::proto::{HoldId, Moment, Verdict};
+use super::{HoldId, Loss, Moment, Quorum, Terms, Verdict, Votes};
 
 /// What an attempt is measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +21,31 @@ impl Rules {
     pub fn is_in_time(&self, started: Moment, now: Moment) -> bool {
         let left = self.terms.deadline(started).since(now);
         !left.is_zero() && left >= self.minimum_validity
+    }
+}
+
+/// How long one attempt may take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Window {
+    /// No further round begins at this moment or later.
+    pub rounds: Option<Moment>,
+    /// What is missing at this moment is not waited for.
+    pub answers: Option<Moment>,
+}
+
+impl Window {
+    /// `limit`: of the caller. It cuts off answers only where there is something to tell the caller
+    /// without them (`is_known`): law 9, what had no time to answer was not silent. Where it has
+    /// passed, the attempt is the only one, and has its full time.
+    pub fn start(limit: Option<Moment>, is_known: bool, now: Moment) -> Self {
+        let rounds = limit.filter(|limit| *limit > now);
+        let is_known = is_known || crate::mutant!("limit_is_taken_for_silence");
+        Self { rounds, answers: rounds.filter(|_| is_known) }
+    }
+
+    /// Whether the limit has cut off the answers. That says nothing about the voters.
+    pub(super) fn is_over(&self, now: Moment) -> bool {
+        self.answers.is_some_and(|limit| now >= limit)
     }
 }
 

@@ -27,186 +27,164 @@ fn by(name: &str) -> Verdict {
     Verdict::Refused { by: HoldId::parse(name), ttl: Some(MS(5)) }
 }
 
-/// After 4 ms each voter has voted for another one.
-fn split(mut attempt: Attempt) -> Attempt {
-    for (voter, verdict) in [Verdict::Granted, by("a"), by("c")].into_iter().enumerate() {
-        attempt.heard(voter, verdict, at(4));
-    }
-    attempt
+#[derive(Clone, Copy, Debug)]
+enum Say {
+    Grants(usize),
+    /// Another hold has its vote.
+    Refuses(usize, &'static str),
+    /// There is no connection.
+    IsAway(usize),
 }
 
-#[test]
-fn it_is_won_at_the_grant_that_makes_the_majority() {
-    let mut attempt = attempt("b", 5);
-    for voter in 0..2 {
-        attempt.heard(voter, Verdict::Granted, at(1));
-        assert_eq!(attempt.next(at(1)), Next::Wait(at(200)));
+use Say::{Grants, IsAway, Refuses};
+
+fn away() -> Verdict {
+    Verdict::Unknown(Cause::Unreachable("gone".into()))
+}
+
+/// What voters say at so many milliseconds, and what is next then.
+type Row = (u64, &'static [Say], Next);
+
+fn check(attempt: &mut Attempt, rows: &[Row]) {
+    for (ms, said, next) in rows {
+        for say in *said {
+            let (voter, verdict) = match *say {
+                Grants(voter) => (voter, Verdict::Granted),
+                Refuses(voter, hold) => (voter, by(hold)),
+                IsAway(voter) => (voter, away()),
+            };
+            attempt.heard(voter, verdict, at(*ms));
+        }
+        assert_eq!(attempt.next(at(*ms)), *next, "at {ms} ms: {said:?}");
     }
-    attempt.heard(4, Verdict::Granted, at(100));
+}
+
+fn wait(ms: u64) -> Next {
+    Next::Wait(at(ms))
+}
+
+fn others_again() -> Next {
+    Next::AskAgain(vec![1, 2])
+}
+
+const NO_QUORUM: Next = Next::Lost(Loss::NoQuorum);
+const IS_SPLIT: Next = Next::Lost(Loss::Split);
+/// Each voter has voted for another one.
+const SPLIT: &[Say] = &[Grants(0), Refuses(1, "a"), Refuses(2, "c")];
+
+#[test]
+fn it_is_won_at_the_grant_that_makes_the_majority_if_enough_validity_is_left() {
     // Validity counts from the start, not from the answer: 30 s - 302 ms.
-    assert_eq!(attempt.next(at(100)), Next::Won(at(29_698)));
-}
-
-#[test]
-fn a_majority_with_less_than_the_minimum_validity_is_no_majority() {
-    let mut attempt = Attempt::start(HoldId::parse("b"), Quorum::of(1), rules(1000), at(0));
-    attempt.heard(0, Verdict::Granted, at(489));
+    check(
+        &mut attempt("b", 5),
+        &[
+            (1, &[Grants(0)], wait(200)),
+            (1, &[Grants(1)], wait(200)),
+            (100, &[Grants(4)], Next::Won(at(29_698))),
+        ],
+    );
+    let alone = |rules| Attempt::start(HoldId::parse("b"), Quorum::of(1), rules, at(0));
     // 988 ms of validity from the start: after 489 ms less than the half second is left.
-    assert_eq!(attempt.next(at(489)), Next::Lost(Loss::NoQuorum));
-    assert_eq!(attempt.next(at(488)), Next::Won(at(988)));
-}
-
-#[test]
-fn a_lease_smaller_than_the_drift_is_never_won() {
+    let mut attempt = alone(rules(1_000));
+    check(&mut attempt, &[(488, &[Grants(0)], Next::Won(at(988))), (489, &[], NO_QUORUM)]);
+    // A lease smaller than the drift.
     let rules = Rules { minimum_validity: Duration::ZERO, ..rules(2) };
-    let mut attempt = Attempt::start(HoldId::parse("b"), Quorum::of(1), rules, at(0));
-    attempt.heard(0, Verdict::Granted, at(0));
-    assert_eq!(attempt.next(at(0)), Next::Lost(Loss::NoQuorum));
+    check(&mut alone(rules), &[(0, &[Grants(0)], NO_QUORUM)]);
 }
 
 #[test]
 fn without_a_quorum_the_last_causes_are_awaited_as_long_again_as_the_first_took() {
-    let gone = || Verdict::Unknown(Cause::Unreachable("gone".into()));
-    let decided = || {
+    let decided: [Row; 2] = [(0, &[IsAway(0)], wait(200)), (3, &[IsAway(1)], wait(6))];
+    let unheard = || Verdict::Unknown(Cause::Unheard);
+    let ends: [(Row, Verdict); 2] =
+        [((4, &[IsAway(2)], NO_QUORUM), away()), ((6, &[], NO_QUORUM), unheard())];
+    for (end, third) in ends {
         let mut attempt = attempt("b", 3);
-        attempt.heard(0, gone(), at(0));
-        attempt.heard(1, gone(), at(3));
-        assert_eq!(attempt.next(at(3)), Next::Wait(at(6)));
-        attempt
-    };
-    let mut complete = decided();
-    complete.heard(2, gone(), at(4));
-    assert_eq!(complete.next(at(4)), Next::Lost(Loss::NoQuorum));
-    assert_eq!(complete.into_votes().into_verdicts(), [gone(), gone(), gone()]);
-    let mut silent = decided();
-    assert_eq!(silent.next(at(6)), Next::Lost(Loss::NoQuorum));
-    assert_eq!(silent.into_votes().into_verdicts()[2], Verdict::Unknown(Cause::Unheard));
+        check(&mut attempt, &decided);
+        check(&mut attempt, &[end]);
+        assert_eq!(attempt.into_votes().into_verdicts(), [away(), away(), third]);
+    }
+    // Silence until the deadline.
+    check(&mut attempt("b", 3), &[(199, &[Grants(0)], wait(200)), (200, &[], NO_QUORUM)]);
 }
 
 #[test]
-fn silence_until_the_deadline_is_no_quorum() {
-    let mut attempt = attempt("b", 3);
-    attempt.heard(0, Verdict::Granted, at(199));
-    assert_eq!(attempt.next(at(199)), Next::Wait(at(200)));
-    assert_eq!(attempt.next(at(200)), Next::Lost(Loss::NoQuorum));
+fn the_leader_of_a_split_keeps_its_votes_and_asks_the_others_again_who_give_way_at_once() {
+    check(
+        &mut attempt("b", 3),
+        &[
+            // Half a round trip of 4 ms.
+            (4, SPLIT, wait(6)),
+            (5, &[], wait(6)),
+            (6, &[], others_again()),
+            // Validity from the first request.
+            (10, &[Grants(1)], Next::Won(at(29_698))),
+        ],
+    );
+    let split: &'static [Say] = &[Grants(0), Refuses(1, "b"), Refuses(2, "c")];
+    check(&mut attempt("a", 3), &[(4, split, IS_SPLIT)]);
 }
 
 #[test]
-fn the_leader_of_a_split_keeps_its_votes_and_asks_the_others_again() {
-    let mut attempt = split(attempt("b", 3));
-    assert_eq!(attempt.next(at(4)), Next::Wait(at(6)), "half a round trip of 4 ms");
-    assert_eq!(attempt.next(at(5)), Next::Wait(at(6)));
-    assert_eq!(attempt.next(at(6)), Next::AskAgain(vec![1, 2]));
-    attempt.heard(1, Verdict::Granted, at(10));
-    assert_eq!(attempt.next(at(10)), Next::Won(at(29_698)), "validity from the first request");
-}
-
-#[test]
-fn a_silent_voter_does_not_lengthen_the_leader_s_pause() {
-    let mut attempt = attempt("b", 5);
-    attempt.heard(0, Verdict::Granted, at(3));
-    attempt.heard(1, Verdict::Granted, at(3));
-    attempt.heard(2, by("a"), at(4));
-    attempt.heard(3, by("a"), at(4));
-    assert_eq!(attempt.next(at(4)), Next::Wait(at(200)), "the fifth may decide it");
-    assert_eq!(attempt.next(at(200)), Next::Wait(at(202)), "half of 4 ms");
-}
-
-#[test]
-fn only_the_first_round_waits_for_a_silent_voter() {
-    let mut attempt = attempt("b", 3);
-    attempt.heard(0, Verdict::Granted, at(4));
-    attempt.heard(1, by("a"), at(4));
-    assert_eq!(attempt.next(at(4)), Next::Wait(at(200)));
-    assert_eq!(attempt.next(at(200)), Next::Wait(at(202)));
-    assert_eq!(attempt.next(at(202)), Next::AskAgain(vec![1, 2]));
-    attempt.heard(1, by("a"), at(206));
-    assert_eq!(attempt.next(at(206)), Next::Wait(at(210)), "two round trips from 202 on");
-    assert_eq!(attempt.next(at(210)), Next::Wait(at(212)));
-}
-
-#[test]
-fn the_others_of_a_split_give_way_at_once() {
-    let mut attempt = attempt("a", 3);
-    attempt.heard(0, Verdict::Granted, at(4));
-    attempt.heard(1, by("b"), at(4));
-    attempt.heard(2, by("c"), at(4));
-    assert_eq!(attempt.next(at(4)), Next::Lost(Loss::Split));
+fn only_the_first_round_waits_for_a_silent_voter_which_does_not_lengthen_the_pause() {
+    // The fifth may decide it. Then half of 4 ms.
+    let four: &'static [Say] = &[Grants(0), Grants(1), Refuses(2, "a"), Refuses(3, "a")];
+    check(&mut attempt("b", 5), &[(4, four, wait(200)), (200, &[], wait(202))]);
+    check(
+        &mut attempt("b", 3),
+        &[
+            (4, &[Grants(0), Refuses(1, "a")], wait(200)),
+            (200, &[], wait(202)),
+            (202, &[], others_again()),
+            // Two round trips from 202 on.
+            (206, &[Refuses(1, "a")], wait(210)),
+            (210, &[], wait(212)),
+        ],
+    );
 }
 
 #[test]
 fn a_leader_that_nobody_yields_to_gives_up_after_a_few_rounds() {
     let mut attempt = attempt("b", 3);
-    attempt.heard(0, Verdict::Granted, at(4));
-    let mut now = at(4);
-    let mut rounds = 0;
-    loop {
-        attempt.heard(1, by("a"), now);
-        attempt.heard(2, by("c"), now);
-        match attempt.next(now) {
-            Next::Wait(until) => now = until,
-            Next::Lost(loss) => break assert_eq!(loss, Loss::Split),
-            other => panic!("{other:?}"),
-        }
-        assert_eq!(attempt.next(now), Next::AskAgain(vec![1, 2]));
-        now = now + MS(4);
-        rounds += 1;
+    let mut now = 4;
+    for _ in 0..Attempt::ROUNDS {
+        check(&mut attempt, &[(now, SPLIT, wait(now + 2)), (now + 2, &[], others_again())]);
+        now += 6;
     }
-    assert_eq!(rounds, Attempt::ROUNDS);
+    check(&mut attempt, &[(now, SPLIT, IS_SPLIT)]);
 }
 
 #[test]
-fn undecided_classes_wait_one_more_round_trip_at_most() {
-    let mut attempt = attempt("z", 3);
-    attempt.heard(0, by("b"), at(4));
-    attempt.heard(1, by("a"), at(4));
-    assert_eq!(attempt.next(at(4)), Next::Wait(at(8)));
+fn undecided_classes_wait_one_more_round_trip_at_most_and_for_a_slow_voter_of_two() {
     // The silent third counts as unknown: nobody is known to have a majority.
-    assert_eq!(attempt.next(at(8)), Next::Lost(Loss::Split));
-}
-
-fn split_after_4_ms(limit_ms: u64) -> Attempt {
-    let window = Window::start(Some(at(limit_ms)), true, at(0));
-    let mut attempt = split(attempt("b", 3).within(window));
-    assert_eq!(attempt.next(at(4)), Next::Wait(at(6)));
-    assert_eq!(attempt.next(at(6)), Next::AskAgain(vec![1, 2]));
-    attempt
-}
-
-#[test]
-fn a_leader_whose_next_round_would_begin_behind_the_limit_gives_up() {
-    let mut attempt = split_after_4_ms(11);
-    attempt.heard(1, by("a"), at(10));
-    attempt.heard(2, by("c"), at(10));
-    assert_eq!(attempt.next(at(10)), Next::Lost(Loss::Split), "12 is too late");
+    let two: &'static [Say] = &[Refuses(0, "b"), Refuses(1, "a")];
+    check(&mut attempt("z", 3), &[(4, two, wait(8)), (8, &[], IS_SPLIT)]);
+    check(
+        &mut attempt("z", 2),
+        &[
+            (1, &[Refuses(0, "b")], wait(2)),
+            (2, &[], wait(200)),
+            (9, &[Refuses(1, "b")], Next::Lost(Loss::Held)),
+        ],
+    );
 }
 
 #[test]
-fn a_later_round_that_the_limit_ends_is_still_a_split() {
-    let mut attempt = split_after_4_ms(8);
-    assert_eq!(attempt.next(at(7)), Next::Wait(at(8)));
-    assert_eq!(attempt.next(at(8)), Next::Lost(Loss::Split));
-}
-
-#[test]
-fn without_anything_known_the_limit_ends_no_round_and_lets_none_begin() {
-    let hurried = || attempt("b", 3).within(Window::start(Some(at(2)), false, at(0)));
-    let mut won = hurried();
-    assert_eq!(won.next(at(2)), Next::Wait(at(200)));
-    won.heard(0, Verdict::Granted, at(4));
-    won.heard(1, Verdict::Granted, at(4));
-    assert!(matches!(won.next(at(4)), Next::Won(_)));
-    assert_eq!(split(hurried()).next(at(4)), Next::Lost(Loss::Split));
-}
-
-#[test]
-fn a_slow_voter_of_two_is_waited_for_and_not_taken_for_silent() {
-    let mut attempt = attempt("z", 2);
-    attempt.heard(0, by("b"), at(1));
-    assert_eq!(attempt.next(at(1)), Next::Wait(at(2)));
-    assert_eq!(attempt.next(at(2)), Next::Wait(at(200)));
-    attempt.heard(1, by("b"), at(9));
-    assert_eq!(attempt.next(at(9)), Next::Lost(Loss::Held));
+fn the_limit_lets_no_round_begin_and_ends_one_only_where_something_is_known() {
+    let limited = |limit_ms, is_known| {
+        attempt("b", 3).within(Window::start(Some(at(limit_ms)), is_known, at(0)))
+    };
+    let split: [Row; 2] = [(4, SPLIT, wait(6)), (6, &[], others_again())];
+    // The next round would begin at 12.
+    let too_late: Row = (10, &[Refuses(1, "a"), Refuses(2, "c")], IS_SPLIT);
+    for (limit, last) in [(11, too_late), (8, (8, &[], IS_SPLIT))] {
+        let mut attempt = limited(limit, true);
+        check(&mut attempt, &split);
+        check(&mut attempt, &[(7, &[], wait(limit)), last]);
+    }
+    let won = Next::Won(at(29_698));
+    check(&mut limited(2, false), &[(2, &[], wait(200)), (4, &[Grants(0), Grants(1)], won)]);
+    check(&mut limited(2, false), &[(4, SPLIT, IS_SPLIT)]);
 }
 
 proptest! {

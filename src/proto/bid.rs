@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use super::{
-    Loss, Quorum, Rules, Votes,
-    ticket::{Ticket, Tickets},
-};
-use crate::proto::{Cause, Moment, Verdict};
+use super::{Cause, Loss, Moment, Quorum, Rules, Verdict, Votes};
+
+/// A waiter's number in the queue of a lock: the same on every voter, once it is fixed.
+///
+/// It orders the queue, and where two are equal the places do. It never changes once it is fixed:
+/// raised later, it would let those pass who came after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +46,6 @@ pub struct Bid {
     votes: Votes,
     /// The ticket that it carries.
     ticket: Option<Ticket>,
-    tickets: Tickets,
     /// What is known of each voter.
     known: Vec<Known>,
     started: Moment,
@@ -60,6 +62,16 @@ struct Known {
     ends: Option<Moment>,
     /// It may have given a vote that was not given back.
     owed: bool,
+    /// What it said first; one that is asked again may have taken the place out meanwhile.
+    ticket: Option<Ticket>,
+    /// The place stands in its queue with this ticket.
+    stands: bool,
+}
+
+impl Known {
+    fn stands_at(&self, ticket: Ticket) -> bool {
+        self.stands && self.ticket == Some(ticket)
+    }
 }
 
 impl Bid {
@@ -76,14 +88,14 @@ impl Bid {
         now: Moment,
     ) -> Self {
         let due = now + rules.voter_deadline;
+        // One that has not been heard may be free.
+        let unheard = Known { ends: Some(now), owed: true, ticket: None, stands: false };
         Self {
             rules,
             quorum,
             votes: Votes::new(quorum),
             ticket,
-            tickets: Tickets::new(quorum),
-            // One that has not been heard may be free.
-            known: vec![Known { ends: Some(now), owed: true }; quorum.voters()],
+            known: vec![unheard; quorum.voters()],
             started: now,
             due: until.limit.map_or(due, |limit| limit.min(due)),
             refresh: now + until.refresh,
@@ -95,18 +107,20 @@ impl Bid {
 
     pub fn heard(&mut self, voter: usize, verdict: Verdict, ticket: Option<Ticket>, now: Moment) {
         let granted = verdict == Verdict::Granted;
-        if let Some(ticket) = ticket {
+        let known = &mut self.known[voter];
+        if known.ticket.is_none() && ticket.is_some() {
             // A grant to one without a ticket may have left no entry.
-            self.tickets.heard(voter, ticket, !granted || self.ticket.is_some());
+            (known.ticket, known.stands) = (ticket, !granted || self.ticket.is_some());
         }
-        let is_doubtful = matches!(&verdict, Verdict::Unknown(why) if may_have_run(why));
-        let owed = granted || is_doubtful && !crate::mutant!("undoes_known_grants");
-        let ends = match verdict.obstacle() {
+        // It may have run, unless nothing was sent.
+        let is_doubtful =
+            matches!(&verdict, Verdict::Unknown(why) if !matches!(why, Cause::Unreachable(_)));
+        known.owed = granted || is_doubtful && !crate::mutant!("undoes_known_grants");
+        known.ends = match verdict.obstacle() {
             Some((_, ttl)) => ttl.map(|ttl| now + ttl + Self::EXPIRY),
             None if granted => Some(self.started),
             None => None,
         };
-        self.known[voter] = Known { ends, owed };
         self.votes.record(voter, verdict);
     }
 
@@ -118,9 +132,32 @@ impl Bid {
     /// The ticket of the place, once it is fixed.
     pub fn ticket(&self) -> Option<Ticket> {
         if crate::mutant!("ticket_is_raised") {
-            return self.tickets.fixed().max(self.ticket);
+            return self.fixed_ticket().max(self.ticket);
         }
-        self.ticket.or_else(|| self.tickets.fixed())
+        self.ticket.or_else(|| self.fixed_ticket())
+    }
+
+    /// The highest that a majority said, of all majorities that have answered the one with the
+    /// lowest. Whoever stood on a majority before has a lower one: the two majorities share a
+    /// voter, which gave its ticket after that. And where a majority said the same, it is that: the
+    /// place stands there already, ahead of whoever has asked since.
+    fn fixed_ticket(&self) -> Option<Ticket> {
+        let said = |voter: usize| self.known[voter].ticket;
+        if crate::mutant!("ticket_is_raised") || crate::mutant!("highest_ticket_is_fixed") {
+            let decided = self.quorum.reached(|voter| said(voter).is_some());
+            return (0..self.known.len()).filter_map(said).max().filter(|_| decided);
+        }
+        self.quorum.lowest(said)
+    }
+
+    /// Whether the place stands with this ticket on a majority.
+    fn stands_at(&self, ticket: Ticket) -> bool {
+        self.quorum.reached(|voter| self.known[voter].stands_at(ticket))
+    }
+
+    /// Whether everybody who was heard has the place in the queue, with this ticket.
+    fn all_agree_on(&self, ticket: Ticket) -> bool {
+        self.known.iter().all(|known| known.ticket.is_none() || known.stands_at(ticket))
     }
 
     /// Whether a majority has answered, and it is another's turn or was: only then there is a turn
@@ -199,10 +236,10 @@ impl Bid {
         }
         let Some(ticket) = self.ticket() else { return BidNext::Wait(self.due) };
         if self.ticket.is_none() {
-            if open && now < linger && !self.tickets.stand_at(ticket) {
+            if open && now < linger && !self.stands_at(ticket) {
                 return BidNext::Wait(linger);
             }
-            if !self.tickets.agree_on(ticket) {
+            if !self.all_agree_on(ticket) {
                 return BidNext::Again;
             }
         }
@@ -214,21 +251,16 @@ impl Bid {
     }
 
     fn again_at(&mut self, now: Moment, called: &[bool]) -> Moment {
-        let awaited = self.votes.awaited();
-        if awaited.have_called(called) {
+        if self.votes.have_called(called) {
             return now;
         }
-        if awaited.has_called(called) {
+        if self.votes.has_called(called) {
             self.first_call.get_or_insert(now);
         }
         let called = self.first_call.map(|call| call + Self::CALLS);
         let free = self.quorum.lowest(|voter| self.known[voter].ends);
         [called, free].into_iter().flatten().fold(self.refresh, Moment::min)
     }
-}
-
-fn may_have_run(why: &Cause) -> bool {
-    !matches!(why, Cause::Unreachable(_))
 }
 
 #[cfg(test)]

@@ -218,3 +218,36 @@ fn it_is_refused_only_once_a_majority_has_answered() {
     too_late.next(at(5_001), &NOBODY);
     assert!(!too_late.is_refused());
 }
+
+fn tickets(said: [Option<(u64, bool)>; 3]) -> Bid {
+    let mut bid = bid(None);
+    for (voter, said) in said.into_iter().enumerate() {
+        match said {
+            Some((ticket, true)) => held(&mut bid, voter, ticket, 9_000, 1),
+            Some((ticket, false)) => granted(&mut bid, voter, ticket, 1),
+            None => {}
+        }
+    }
+    bid
+}
+
+// Whoever has asked since has a higher ticket from one of the majority. A voter with another
+// one, or without the place, is to be told.
+#[test]
+fn the_highest_of_the_lowest_majority_is_fixed_whatever_the_others_say() {
+    let said = |ticket| Some((ticket, true));
+    for (voters, fixed, stands, agree) in [
+        ([said(7), None, said(3)], 7, false, false),
+        ([said(7), said(5), said(3)], 5, false, false),
+        ([said(4), said(1), said(4)], 4, true, false),
+        ([said(4), said(9), said(4)], 4, true, false),
+        ([said(3), said(3), None], 3, true, true),
+        ([said(3), Some((3, false)), None], 3, false, false),
+    ] {
+        let (bid, fixed) = (tickets(voters), Ticket(fixed));
+        assert_eq!(bid.ticket(), Some(fixed), "{voters:?}");
+        let known = (bid.stands_at(fixed), bid.all_agree_on(fixed));
+        assert_eq!(known, (stands, agree), "{voters:?}");
+    }
+    assert_eq!(tickets([said(7), None, None]).ticket(), None, "a minority fixes nothing");
+}

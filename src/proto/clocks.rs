@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Drift;
-use crate::proto::Moment;
+use super::{Drift, Moment, moment::length_of};
 
 /// Nanoseconds since the beginning of the client's clock: negative for what was before it, as the
 /// starts of most servers are where that clock is as young as its machine or its process.
@@ -19,7 +18,7 @@ pub(super) fn since_beginning(moment: Moment) -> Nanos {
 
 /// Nothing where it is negative.
 pub(super) fn length(nanos: i128) -> Duration {
-    Duration::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX))
+    length_of(nanos.max(0).unsigned_abs())
 }
 
 /// What a server's clock showed since 1970, and between which moments.
@@ -155,14 +154,5 @@ impl PauseStep {
             until: self.until.min(other.until),
         };
         (met.least <= met.most && met.after <= met.until).then_some(met)
-    }
-
-    pub(super) fn meets(self, other: Self) -> bool {
-        self.meet(other).is_some()
-    }
-
-    /// No less than the client stood still.
-    pub(super) fn length(self) -> Duration {
-        length(self.most)
     }
 }

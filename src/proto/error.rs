@@ -2,10 +2,7 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use super::{
-    HoldId, HolderKind, Listed, Majorities, Rounded, Taker, Verdict, VoterReport,
-    majorities::Lacking,
-};
+use super::{HoldId, Listed, Majorities, Rounded, Side, Verdict, VoterReport};
 
 /// Anything that went wrong, with the values in the message and the voters' own causes.
 ///
@@ -91,65 +88,63 @@ pub enum ErrorKind {
     InsideRuntime,
 }
 
+/// What the holder of a busy lock does with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+pub enum HolderKind {
+    /// It holds the mutex, as a [`Mutex`](crate::Mutex) or a [`FairMutex`](crate::FairMutex).
+    Mutex,
+    /// It reads, maybe among others: of several readers it is the last to end; of
+    /// a lock of [Redisson](crate::Redisson) any of them.
+    Read,
+    /// It writes.
+    Write,
+    /// It has permits of a [`Semaphore`](crate::Semaphore): of those that have, the last to end.
+    Permit,
+    /// It leads an [`Election`](crate::Election).
+    Leader,
+    /// It waits in the queue, and comes before the caller. The lock itself may be free.
+    Waiting,
+}
+
+/// Who stands in the way of a caller.
+#[derive(Clone, Debug)]
+pub struct Taker {
+    pub hold: HoldId,
+    pub kind: HolderKind,
+}
+
+impl fmt::Display for Taker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            HolderKind::Mutex | HolderKind::Permit => "taken by ",
+            HolderKind::Read => "read by ",
+            HolderKind::Write => "written by ",
+            HolderKind::Leader => "led by ",
+            HolderKind::Waiting => "kept for a waiter that comes first, ",
+        })?;
+        self.hold.fmt(f)
+    }
+}
+
+/// `too_late`: a majority granted with less than this left.
 #[derive(Clone, Debug)]
 pub enum Kind {
     Invalid(String),
-    Connect {
-        needed: Majorities,
-        after: Duration,
-    },
+    Connect { needed: Majorities, after: Duration },
     TooFar(String),
-    NoQuorum {
-        lock: String,
-        needed: Majorities,
-        after: Duration,
-        /// A majority granted with less than this left.
-        too_late: Option<Duration>,
-    },
-    Busy {
-        lock: String,
-        by: Option<Taker>,
-        lease_left: Option<Duration>,
-    },
-    Lost {
-        lock: String,
-        hold: HoldId,
-        why: Cow<'static, str>,
-    },
-    Released {
-        lock: String,
-        hold: HoldId,
-    },
-    Reads {
-        lock: String,
-        hold: HoldId,
-    },
-    Unconfirmed {
-        lock: String,
-        hold: HoldId,
-        needed: Majorities,
-        frees_in: Duration,
-    },
-    NotEntered {
-        lock: String,
-        hold: HoldId,
-        what: &'static str,
-        needed: Majorities,
-    },
-    NotHolding {
-        lock: String,
-        hold: HoldId,
-    },
+    NoQuorum { lock: String, needed: Majorities, after: Duration, too_late: Option<Duration> },
+    Busy { lock: String, by: Option<Taker>, lease_left: Option<Duration> },
+    Lost { lock: String, hold: HoldId, why: Cow<'static, str> },
+    Released { lock: String, hold: HoldId },
+    Reads { lock: String, hold: HoldId },
+    Unconfirmed { lock: String, hold: HoldId, needed: Majorities, frees_in: Duration },
+    NotEntered { lock: String, hold: HoldId, what: &'static str, needed: Majorities },
+    NotHolding { lock: String, hold: HoldId },
     OutOfStep(String),
-    Overloaded {
-        lock: String,
-        most: usize,
-        after: Duration,
-    },
-    Refused {
-        kind: ErrorKind,
-        why: &'static str,
-    },
+    Overloaded { lock: String, most: usize, after: Duration },
+    Refused { kind: ErrorKind, why: &'static str },
 }
 
 /// Why nobody asks the voters.
@@ -173,64 +168,41 @@ impl Error {
         Self(Box::new(ErrorInner { kind, voters }))
     }
 
+    /// Its kind, and the lock and the hold that it is about.
+    fn about(&self) -> (ErrorKind, Option<&str>, Option<&HoldId>) {
+        match &self.0.kind {
+            Kind::Invalid(_) => (ErrorKind::Invalid, None, None),
+            Kind::Connect { .. } | Kind::TooFar(_) => (ErrorKind::NotConnected, None, None),
+            Kind::OutOfStep(_) => (ErrorKind::OutOfStep, None, None),
+            Kind::Refused { kind, .. } => (*kind, None, None),
+            Kind::NoQuorum { lock, .. } => (ErrorKind::NoQuorum, Some(lock), None),
+            Kind::Busy { lock, .. } => (ErrorKind::Busy, Some(lock), None),
+            Kind::Overloaded { lock, .. } => (ErrorKind::Overloaded, Some(lock), None),
+            Kind::Lost { lock, hold, .. } => (ErrorKind::Lost, Some(lock), Some(hold)),
+            Kind::Released { lock, hold } => (ErrorKind::Released, Some(lock), Some(hold)),
+            Kind::Reads { lock, hold } => (ErrorKind::Deadlock, Some(lock), Some(hold)),
+            Kind::Unconfirmed { lock, hold, .. } => {
+                (ErrorKind::Unconfirmed, Some(lock), Some(hold))
+            }
+            Kind::NotEntered { lock, hold, .. } => (ErrorKind::NotEntered, Some(lock), Some(hold)),
+            Kind::NotHolding { lock, hold } => (ErrorKind::NotHolding, Some(lock), Some(hold)),
+        }
+    }
+
     /// What kind it is.
     pub fn kind(&self) -> ErrorKind {
-        match self.0.kind {
-            Kind::Invalid(_) => ErrorKind::Invalid,
-            Kind::Connect { .. } | Kind::TooFar(_) => ErrorKind::NotConnected,
-            Kind::NoQuorum { .. } => ErrorKind::NoQuorum,
-            Kind::Busy { .. } => ErrorKind::Busy,
-            Kind::Lost { .. } => ErrorKind::Lost,
-            Kind::Released { .. } => ErrorKind::Released,
-            Kind::Unconfirmed { .. } => ErrorKind::Unconfirmed,
-            Kind::NotEntered { .. } => ErrorKind::NotEntered,
-            Kind::NotHolding { .. } => ErrorKind::NotHolding,
-            Kind::Reads { .. } => ErrorKind::Deadlock,
-            Kind::Overloaded { .. } => ErrorKind::Overloaded,
-            Kind::OutOfStep(_) => ErrorKind::OutOfStep,
-            Kind::Refused { kind, .. } => kind,
-        }
-    }
-
-    fn needed(&self) -> Option<Majorities> {
-        match self.0.kind {
-            Kind::Connect { needed, .. }
-            | Kind::NoQuorum { needed, .. }
-            | Kind::Unconfirmed { needed, .. }
-            | Kind::NotEntered { needed, .. } => Some(needed),
-            _ => None,
-        }
-    }
-
-    /// The lock and the hold that it is about.
-    fn subject(&self) -> (Option<&str>, Option<&HoldId>) {
-        match &self.0.kind {
-            Kind::NoQuorum { lock, .. }
-            | Kind::Busy { lock, .. }
-            | Kind::Overloaded { lock, .. } => (Some(lock), None),
-            Kind::Lost { lock, hold, .. }
-            | Kind::Released { lock, hold }
-            | Kind::Reads { lock, hold }
-            | Kind::Unconfirmed { lock, hold, .. }
-            | Kind::NotEntered { lock, hold, .. }
-            | Kind::NotHolding { lock, hold } => (Some(lock), Some(hold)),
-            Kind::Invalid(_)
-            | Kind::Connect { .. }
-            | Kind::TooFar(_)
-            | Kind::OutOfStep(_)
-            | Kind::Refused { .. } => (None, None),
-        }
+        self.about().0
     }
 
     /// The name of the lock that it is about, if of one.
     pub fn lock(&self) -> Option<&str> {
-        self.subject().0
+        self.about().1
     }
 
     /// The hold that was lost, was not confirmed to be released, stands in the way of its own
     /// owner, or was to be ended by force and has no vote.
     pub fn hold(&self) -> Option<&HoldId> {
-        self.subject().1
+        self.about().2
     }
 
     /// In how long the lock is free at the latest, counted from when the error was made, where its
@@ -242,24 +214,17 @@ impl Error {
         }
     }
 
-    fn taker(&self) -> Option<&Taker> {
-        match &self.0.kind {
-            Kind::Busy { by, .. } => by.as_ref(),
-            _ => None,
-        }
-    }
-
     /// Who has the lock, of an error of the kind [`Busy`](ErrorKind::Busy): the hold that most
     /// voters named, or the place in the queue that comes before the caller's. `None` if they named
     /// nobody, as when several clients split the votes.
     pub fn holder(&self) -> Option<&HoldId> {
-        self.taker().map(|taker| &taker.hold)
+        self.busy().0.map(|taker| &taker.hold)
     }
 
     /// What the [`holder`](Self::holder) does with the lock: holds a mutex, reads, writes, or waits
     /// in front of the caller.
     pub fn holder_kind(&self) -> Option<HolderKind> {
-        self.taker().map(|taker| taker.kind)
+        self.busy().0.map(|taker| taker.kind)
     }
 
     /// What is left of the [`holder`](Self::holder)'s lease, or of the time for which its place in
@@ -267,9 +232,13 @@ impl Error {
     /// when to ask again: a holder that releases frees the lock sooner, mostly much sooner, and one
     /// that renews keeps it for longer. `None` if the record of the holder has no end.
     pub fn lease_left(&self) -> Option<Duration> {
+        self.busy().1
+    }
+
+    fn busy(&self) -> (Option<&Taker>, Option<Duration>) {
         match &self.0.kind {
-            Kind::Busy { lease_left, .. } => *lease_left,
-            _ => None,
+            Kind::Busy { by, lease_left, .. } => (by.as_ref(), *lease_left),
+            _ => (None, None),
         }
     }
 
@@ -326,12 +295,9 @@ impl fmt::Display for Error {
             }
             Kind::NoQuorum { lock, needed, after, too_late } => {
                 write!(f, "no quorum of {needed} for lock `{lock}` in {}", Rounded(*after))?;
-                if let Some(minimum) = too_late {
-                    let minimum = Rounded(*minimum);
-                    write!(
-                        f,
-                        ": granted too late, the minimum validity of {minimum} was not left"
-                    )?;
+                if let Some(least) = too_late {
+                    let least = Rounded(*least);
+                    write!(f, ": granted too late, the minimum validity of {least} was not left")?;
                 }
             }
             Kind::Busy { lock, by, lease_left } => {
@@ -378,8 +344,12 @@ impl fmt::Display for Error {
             )?,
             Kind::Refused { why, .. } => f.write_str(why)?,
         }
-        if let Some(needed) = self.needed() {
-            Lacking(needed, &self.0.voters).fmt(f)?;
+        if let Kind::Connect { needed, .. }
+        | Kind::NoQuorum { needed, .. }
+        | Kind::Unconfirmed { needed, .. }
+        | Kind::NotEntered { needed, .. } = self.0.kind
+        {
+            write_lacking(f, needed, &self.0.voters)?;
         }
         // Of a lock that is taken the holder says enough.
         if self.0.voters.is_empty() || self.is_busy() {
@@ -387,6 +357,26 @@ impl fmt::Display for Error {
         }
         write!(f, " ({})", Listed(&self.0.voters))
     }
+}
+
+/// How many more usable answers each of two sets needs.
+fn write_lacking(
+    f: &mut fmt::Formatter<'_>,
+    Majorities { new, old }: Majorities,
+    reports: &[VoterReport],
+) -> fmt::Result {
+    let Some(old) = old else { return Ok(()) };
+    for (side, (needed, _), is_in) in
+        [(Side::New, new, Side::is_new as fn(Side) -> bool), (Side::Old, old, Side::is_old)]
+    {
+        let of_set = reports.iter().filter(|report| report.side.is_some_and(is_in));
+        let answers =
+            of_set.filter(|report| !matches!(report.verdict, Verdict::Unknown(_))).count();
+        if answers < needed {
+            write!(f, ", {answers} of the {side} voters gave a usable answer")?;
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Error {

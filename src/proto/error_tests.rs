@@ -1,5 +1,3 @@
-//! What errors say.
-
 use super::*;
 use crate::proto::{Cause, Quarantine, Quarantined};
 

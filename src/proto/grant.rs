@@ -2,10 +2,9 @@
 //! the same slots.
 
 use super::{
-    Circle, Loss, Moment, Quorum, Rules, SlotNext, SlotVotes, Slots, Token, Tokens, Verdict, Votes,
-    ticket::Ticket,
+    Cause, Circle, Loss, Moment, Quorum, Rules, SlotNext, SlotVotes, Slots, Ticket, Token, Verdict,
+    Votes,
 };
-use crate::proto::Cause;
 
 /// What a voter said to a request for its vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,10 +28,8 @@ pub enum GrantNext {
     /// Tell these voters the token, by a renewal of the hold.
     Store(Token, Vec<usize>),
     /// Ask these voters for other slots: each as far on as its floor, or further.
-    AskForSlots {
-        floors: Slots,
-        voters: Vec<usize>,
-    },
+    AskForSlots { floors: Slots, voters: Vec<usize> },
+    /// This is what the hold has.
     Done(Granted),
     /// Nobody has the lock. The votes are there where it was lost by those that store the token.
     Lost(Loss, Option<Votes>),
@@ -64,7 +61,9 @@ pub struct Grant {
     started: Moment,
     /// When the caller gives up.
     limit: Option<Moment>,
-    tokens: Tokens,
+    quorum: Quorum,
+    /// The numbers that came with votes that count.
+    numbers: Vec<Option<Token>>,
     slots: Option<SlotVotes>,
     fewer: Option<u16>,
     stage: Stage,
@@ -90,8 +89,8 @@ impl Grant {
         limit: Option<Moment>,
     ) -> Self {
         let slots = circle.map(|circle| SlotVotes::new(quorum, circle));
-        let (tokens, stage) = (Tokens::new(quorum), Stage::Granted);
-        Self { rules, started, limit, tokens, slots, fewer: None, stage }
+        let (numbers, stage) = (vec![None; quorum.voters()], Stage::Granted);
+        Self { rules, started, limit, quorum, numbers, slots, fewer: None, stage }
     }
 
     /// What is asked for is one slot or several.
@@ -116,8 +115,8 @@ impl Grant {
             vote.verdict = Verdict::Unknown(Cause::Rejected(why.into()));
         }
         let granted = vote.verdict == Verdict::Granted;
-        if let Some(token) = vote.token.filter(|_| granted) {
-            self.tokens.heard(voter, token);
+        if vote.token.is_some() && granted {
+            self.numbers[voter] = vote.token;
         }
         let Some(slots) = &mut self.slots else { return };
         match vote.slots.take().filter(|_| granted) {
@@ -125,6 +124,16 @@ impl Grant {
             None => slots.missed(voter, !matches!(vote.verdict, Verdict::Unknown(_))),
         }
         self.fewer = self.fewer.into_iter().chain(vote.fewer).min();
+    }
+
+    /// The token of the hold, if votes came with a number: the highest; and which voters store it.
+    /// Others are to be told, until a majority does: only then does the next majority meet one that
+    /// counts on from there. A voter whose vote another hold has is no help: that hold has its
+    /// number.
+    fn token(&self) -> Option<(Token, Votes)> {
+        let highest = self.numbers.iter().flatten().max().copied()?;
+        let stored = Votes::granted_by(self.quorum, |at| self.numbers[at] == Some(highest));
+        Some((highest, stored))
     }
 
     /// What a voter said that was told the token.
@@ -139,7 +148,7 @@ impl Grant {
         let due = now + self.rules.voter_deadline;
         let due = self.limit.filter(|limit| *limit > now).map_or(due, |limit| limit.min(due));
         if let Stage::Granted = self.stage {
-            let fixed = self.tokens.fix();
+            let fixed = self.token();
             let is_stored =
                 |stored: &Votes| stored.is_won() || crate::mutant!("token_is_not_stored");
             match fixed {
@@ -209,15 +218,39 @@ mod tests {
     use super::*;
     use crate::proto::{Drift, Terms, at};
 
-    /// Asked for at 0 with a validity of 100 ms, and granted by two of three voters, with different
-    /// tokens or, of a semaphore, slots. The others are asked at 10 ms.
-    fn unsettled(limit: Option<u64>, has_slots: bool) -> Grant {
+    fn fixed(said: [Option<u64>; 5]) -> Option<(u64, Vec<usize>, bool)> {
+        let mut grant = Grant::new(Quorum::of(5), None, rules(), at(0), None);
+        grant.numbers = said.map(|number| Token::new(number?)).to_vec();
+        let (token, stored) = grant.token()?;
+        Some((token.into(), stored.unheard(), stored.is_won()))
+    }
+
+    #[test]
+    fn the_highest_is_the_token_and_those_with_a_lower_one_are_to_be_told_until_a_majority_has_it()
+    {
+        for (said, token) in [
+            ([None; 5], None),
+            ([Some(7), Some(7), None, Some(7), None], Some((7, vec![2, 4], true))),
+            ([Some(7), Some(9), None, Some(7), None], Some((9, vec![0, 2, 3, 4], false))),
+            ([Some(9), Some(8), Some(9), Some(9), None], Some((9, vec![1, 4], true))),
+        ] {
+            assert_eq!(fixed(said), token);
+        }
+    }
+
+    /// A validity of 100 ms.
+    fn rules() -> Rules {
         let terms = Terms::new(at(100).since(at(0)), Drift { ppm: 0, fixed: Duration::ZERO });
         let voter_deadline = Duration::from_millis(50);
         let (minimum_validity, longest_deadline) = (Duration::ZERO, voter_deadline);
-        let rules = Rules { terms, minimum_validity, voter_deadline, longest_deadline };
+        Rules { terms, minimum_validity, voter_deadline, longest_deadline }
+    }
+
+    /// Asked for at 0, and granted by two of three voters, with different
+    /// tokens or, of a semaphore, slots. The others are asked at 10 ms.
+    fn unsettled(limit: Option<u64>, has_slots: bool) -> Grant {
         let circle = has_slots.then_some(Circle { start: 0, permits: 9 });
-        let mut grant = Grant::new(Quorum::of(3), circle, rules, at(0), limit.map(at));
+        let mut grant = Grant::new(Quorum::of(3), circle, rules(), at(0), limit.map(at));
         for (voter, gave) in [(0, 1), (1, 2)] {
             let token = Token::new(gave.into()).filter(|_| !has_slots);
             let slots = has_slots.then(|| Slots::new([gave]));

@@ -1,7 +1,9 @@
-//! Who holds.
+//! Names: of clients, of their holds, of owners and of locks.
 
 use std::{
+    env,
     fmt::{self, Write},
+    process,
     str::FromStr,
     sync::{
         Arc, Mutex, PoisonError,
@@ -58,35 +60,15 @@ impl fmt::Display for ClientId {
 pub struct HoldIds {
     client: ClientId,
     next: AtomicU64,
-    chance: Chance,
-}
-
-/// Where the random digits of ids come from.
-#[derive(Debug)]
-enum Chance {
-    /// The operating system. What this process drew itself, a copy of it would draw too.
-    System,
-    /// For simulations that repeat themselves.
-    Seeded(Box<Mutex<StdRng>>),
-}
-
-impl Chance {
-    fn draw(&self) -> u64 {
-        match self {
-            Self::System => SysRng.try_next_u64().expect("the system has random numbers"),
-            Self::Seeded(chance) => {
-                chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64()
-            }
-        }
-    }
+    /// For simulations that repeat themselves. Else the random digits are the operating system's:
+    /// what this process drew itself, a copy of it would draw too.
+    seeded: Option<Mutex<StdRng>>,
 }
 
 impl HoldIds {
     /// `chance`: what to draw from in place of the operating system.
     pub fn new(client: ClientId, chance: Option<StdRng>) -> Self {
-        let chance =
-            chance.map_or(Chance::System, |chance| Chance::Seeded(Box::new(Mutex::new(chance))));
-        Self { client, next: AtomicU64::new(1), chance }
+        Self { client, next: AtomicU64::new(1), seeded: chance.map(Mutex::new) }
     }
 
     pub fn client(&self) -> &ClientId {
@@ -94,21 +76,23 @@ impl HoldIds {
     }
 
     pub fn fresh(&self) -> HoldId {
-        let chance = self.chance.draw() % 1_000_000_000_000;
-        HoldId::of(format_args!("{}:{}{chance:012}", self.client, self.number()))
+        self.outermost("")
     }
 
     /// A fresh hold that reads, or its place in the queue.
     pub fn fresh_read(&self) -> HoldId {
-        let chance = self.chance.draw() % 1_000_000_000_000;
-        HoldId::of(format_args!("{}:r{}{chance:012}", self.client, self.number()))
+        self.outermost("r")
     }
 
     /// A fresh place in a queue that is owed no turn in order: voters pass it where its client does
     /// not hear them.
     pub fn fresh_unordered(&self) -> HoldId {
-        let chance = self.chance.draw() % 1_000_000_000_000;
-        HoldId::of(format_args!("{}:~{}{chance:012}", self.client, self.number()))
+        self.outermost("~")
+    }
+
+    fn outermost(&self, sign: &str) -> HoldId {
+        let (number, chance) = (self.number(), self.draw() % 1_000_000_000_000);
+        HoldId::of(format_args!("{}:{sign}{number}{chance:012}", self.client))
     }
 
     /// A fresh hold that reads under `write`, which its own owner has.
@@ -122,12 +106,19 @@ impl HoldIds {
     }
 
     fn inner(&self, outer: &HoldId, sign: char, number: u64) -> HoldId {
-        let chance = self.chance.draw() % 1_000_000;
+        let chance = self.draw() % 1_000_000;
         HoldId::of(format_args!("{outer}{sign}{number}{chance:06}"))
     }
 
     fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn draw(&self) -> u64 {
+        match &self.seeded {
+            Some(chance) => chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64(),
+            None => SysRng.try_next_u64().expect("the system has random numbers"),
+        }
     }
 }
 
@@ -256,6 +247,155 @@ impl fmt::Debug for HoldId {
     }
 }
 
+/// The name of a client, with which its id begins: 1 to [`ClientName::LONGEST`] letters, digits,
+/// `.`, `_` and `-`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientName(Arc<str>);
+
+impl ClientName {
+    pub const LONGEST: usize = 64;
+    /// So much is left of the name of a host: the end, which tells pods of one service apart. Then
+    /// the id of a hold has 64 bytes at most, up to which servers keep records small.
+    const HOST: usize = 20;
+
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        let name = within(name, "client", Self::LONGEST)?;
+        match name.chars().find(|sign| !is_plain(*sign)) {
+            Some(sign) => Err(Error::invalid(format!(
+                "the client name {name:?} has {sign:?} in it: letters, digits, `.`, `_` and `-` \
+                 can be used"
+            ))),
+            None => Ok(Self(name.into())),
+        }
+    }
+
+    /// The host and the id of this process.
+    pub fn of_this_process() -> Self {
+        let host: String = host().chars().map(|it| if is_plain(it) { it } else { '-' }).collect();
+        let host = host.get(host.len().saturating_sub(Self::HOST)..).unwrap_or_default();
+        // No program takes such an id for an option.
+        let host = host.trim_start_matches(['-', '.']);
+        let host = if host.is_empty() { "unknown-host" } else { host };
+        Self(format!("{host}.{}", process::id()).into())
+    }
+
+    pub fn text(&self) -> &Arc<str> {
+        &self.0
+    }
+}
+
+/// `whose`: for the error.
+fn within<'a>(name: &'a str, whose: &str, most: usize) -> Result<&'a str, Error> {
+    match name.len() {
+        0 => Err(Error::invalid(format!("the {whose} name is empty"))),
+        length if length > most => {
+            Err(Error::invalid(format!("the {whose} name has {length} bytes, the limit is {most}")))
+        }
+        _ => Ok(name),
+    }
+}
+
+/// It means nothing in an id, a key or a channel.
+fn is_plain(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || matches!(sign, '.' | '_' | '-')
+}
+
+/// What the system calls this host; empty where it does not say.
+fn host() -> String {
+    #[cfg(target_os = "linux")]
+    if let Ok(name) = rustix::system::uname().nodename().to_str() {
+        return name.to_owned();
+    }
+    let named = ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| env::var(name).ok());
+    named.unwrap_or_default()
+}
+
+/// An identity that may enter a lock again while it holds it.
+///
+/// It is a plain value: every copy of it, on any task or thread, is the same owner. It counts only
+/// within one client (one [`Quorate`](crate::Quorate)). Two clients with the same owner are still
+/// two parties.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), quorate::Error> {
+/// # let voters = quorate::embedded::voters(3);
+/// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+/// let owner = quorate::Owner::new();
+/// let mutex = quorum.mutex("invoice:42").owner(&owner);
+/// let outer = mutex.lock().await?;
+/// let inner = mutex.lock().await?; // the same owner: enters at once
+/// assert_eq!(outer.count(), 2);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// It is shown as a UUID, and read from one. So the id of a request or of a job can be its owner,
+/// and an owner in a log can be found again:
+///
+/// ```
+/// # fn main() -> Result<(), quorate::Error> {
+/// use quorate::Owner;
+///
+/// let request: Owner = "9e107d9d-372b-4b68-8f2a-3542a9d6d1e5".parse()?;
+/// assert_eq!(request.to_string(), "9e107d9d-372b-4b68-8f2a-3542a9d6d1e5");
+/// assert!("request 7".parse::<Owner>().unwrap_err().is_invalid());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Owner(Uuid);
+
+impl Owner {
+    /// An owner equal to no other but its own copies.
+    ///
+    /// # Panics
+    ///
+    /// If the operating system has no random numbers.
+    #[expect(clippy::new_without_default, reason = "two defaults that differ would surprise")]
+    pub fn new() -> Self {
+        let mut bytes = [0; 16];
+        // Not a count: one that was read from another process's text must equal none made here.
+        SysRng.try_fill_bytes(&mut bytes).expect("the system has random numbers");
+        Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for Owner {
+    type Err = Error;
+
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for anything but a UUID.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let uuid = Uuid::try_parse(text);
+        uuid.map(Self).map_err(|_| Error::invalid(format!("{text:?} is no owner: those are UUIDs")))
+    }
+}
+
+/// A checked lock name: 1 to [`LockName::LONGEST`] bytes of UTF-8.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LockName(Arc<str>);
+
+impl LockName {
+    /// The longest name in bytes.
+    pub const LONGEST: usize = 512;
+
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        Ok(Self(within(name, "lock", Self::LONGEST)?.into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -359,5 +499,56 @@ mod tests {
             prop_assert_eq!(hold.to_string(), text);
             prop_assert_eq!(hold.to_string().parse::<HoldId>().unwrap(), hold);
         }
+    }
+
+    fn refused(name: &str) -> String {
+        let error = ClientName::parse(name).unwrap_err();
+        assert!(error.is_invalid());
+        error.to_string()
+    }
+
+    #[test]
+    fn names_that_cannot_stand_in_an_id_are_refused() {
+        assert_eq!(refused(""), "the client name is empty");
+        let long = "a".repeat(65);
+        assert_eq!(refused(&long), "the client name has 65 bytes, the limit is 64");
+        let told = "in it: letters, digits, `.`, `_` and `-` can be used";
+        assert_eq!(refused("web:1"), format!("the client name \"web:1\" has ':' {told}"));
+        assert_eq!(refused("Zürich"), format!("the client name \"Zürich\" has 'ü' {told}"));
+        assert_eq!(&**ClientName::parse("web-1.Eu_2").unwrap().text(), "web-1.Eu_2");
+    }
+
+    #[test]
+    fn by_default_a_client_is_called_by_its_host_and_process() {
+        let name = ClientName::of_this_process();
+        let (host, process) = name.text().rsplit_once('.').unwrap();
+        assert!(!host.is_empty());
+        assert_eq!(process, process::id().to_string());
+        assert_eq!(ClientName::parse(name.text()).unwrap(), name);
+    }
+
+    #[test]
+    fn only_a_uuid_is_an_owner() {
+        for text in ["", "1", "request 7", "9e107d9d-372b-4b68-8f2a-3542a9d6d1e", "9e107d9d372b "] {
+            let error = text.parse::<Owner>().unwrap_err();
+            assert!(error.is_invalid() && error.to_string().contains(&format!("{text:?}")));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_owner_is_read_as_it_is_shown(number: u128) {
+            let owner = Owner(Uuid::from_u128(number));
+            prop_assert_ne!(owner, Owner::new());
+            prop_assert_eq!(owner.to_string().parse::<Owner>().unwrap(), owner);
+        }
+    }
+
+    #[test]
+    fn the_limit_counts_bytes_not_characters() {
+        assert!(LockName::parse(&"a".repeat(512)).is_ok());
+        let error = LockName::parse(&"é".repeat(257)).unwrap_err();
+        assert!(error.is_invalid());
+        assert_eq!(error.to_string(), "the lock name has 514 bytes, the limit is 512");
     }
 }

@@ -2,8 +2,61 @@
 
 use std::time::Duration;
 
-use super::{Backoff, Quorum, Terms, Votes};
-use crate::proto::{Moment, Verdict};
+use super::{Backoff, Moment, moment::length_of};
+
+/// What the clocks of client and voters may differ by over one lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// Parts per million of the lease.
+    pub ppm: u32,
+    /// Added to that: the resolution of a voter's expiry.
+    pub fixed: Duration,
+}
+
+impl Drift {
+    /// A hundredth of the lease and 2 ms.
+    pub const DEFAULT: Self = Self { ppm: 10_000, fixed: Duration::from_millis(2) };
+
+    pub fn over(self, lease: Duration) -> Duration {
+        let share = lease.as_nanos().saturating_mul(u128::from(self.ppm)) / 1_000_000;
+        length_of(share).saturating_add(self.fixed)
+    }
+}
+
+/// A lease and the part of it that is not to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    pub lease: Duration,
+    drift: Duration,
+}
+
+impl Terms {
+    pub fn new(lease: Duration, drift: Drift) -> Self {
+        Self { lease, drift: drift.over(lease) }
+    }
+
+    /// What is left of the lease after the drift: zero where the drift is as large.
+    pub fn validity(self) -> Duration {
+        let drift = if crate::mutant!("no_drift") { Duration::ZERO } else { self.drift };
+        self.lease.saturating_sub(drift)
+    }
+
+    /// Those with the longer lease.
+    #[must_use]
+    pub fn longer(self, other: Self) -> Self {
+        if other.lease > self.lease { other } else { self }
+    }
+
+    /// Which share of the validity of a round that started then is left now.
+    pub fn share_left(self, started: Moment, now: Moment) -> f64 {
+        self.deadline(started).since(now).div_duration_f64(self.validity())
+    }
+
+    /// When trust ends in a round whose first byte was sent at `started` or later.
+    pub fn deadline(self, started: Moment) -> Moment {
+        started + self.validity()
+    }
+}
 
 /// What a hold's keeper has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,116 +199,6 @@ impl Lease {
     /// The limit, if the deadline is its end.
     pub fn limit_that_ends_it(&self) -> Option<HoldLimit> {
         self.limit.filter(|limit| limit.ends <= self.votes_end)
-    }
-}
-
-/// How a round of renewal ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RoundEnd {
-    Renewed,
-    Failed,
-    /// No later round can succeed.
-    Superseded,
-    /// A majority of voters had forgotten the hold, so another may have held the lock.
-    Vanished,
-}
-
-/// What to do next in a round.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RoundNext {
-    /// Nothing before this moment, unless a verdict comes.
-    Wait(Moment),
-    /// Ask these voters again: the same request.
-    AskAgain(Vec<usize>),
-    End(RoundEnd),
-}
-
-/// One round of renewal: ends at the majority, or when there can be none.
-///
-/// Another hold without a majority will give its votes back, but where a voter is silent this one
-/// may need them to go on: whoever refused is asked again until the answers are due.
-#[derive(Debug)]
-pub struct Round {
-    votes: Votes,
-    terms: Terms,
-    started: Moment,
-    due: Moment,
-    pause: Backoff,
-    ask_again: Option<Moment>,
-    has_vanished: bool,
-}
-
-impl Round {
-    /// `terms`: what the voters are asked for.
-    pub fn start(quorum: Quorum, terms: Terms, now: Moment, voter_deadline: Duration) -> Self {
-        Self {
-            votes: Votes::new(quorum),
-            terms,
-            started: now,
-            due: now + voter_deadline,
-            pause: Backoff::new(voter_deadline / 64, voter_deadline / 4),
-            ask_again: None,
-            has_vanished: false,
-        }
-    }
-
-    pub fn terms(&self) -> Terms {
-        self.terms
-    }
-
-    pub fn started(&self) -> Moment {
-        self.started
-    }
-
-    /// `suspected`: whoever has the voter's vote may not count it.
-    pub fn heard(&mut self, voter: usize, verdict: Verdict, suspected: bool) {
-        if suspected {
-            self.votes.suspect(voter);
-        }
-        self.votes.record(voter, verdict);
-    }
-
-    /// A majority has forgotten the hold: what they grant now does not make up for that.
-    pub fn vanish(&mut self) {
-        self.has_vanished = true;
-    }
-
-    /// `chance`: asked for only where a pause begins.
-    pub fn next(&mut self, now: Moment, chance: impl FnOnce() -> u32) -> RoundNext {
-        if now >= self.due {
-            self.votes.close(self.due.since(self.started));
-        }
-        if self.votes.is_superseded() {
-            return RoundNext::End(RoundEnd::Superseded);
-        }
-        if self.has_vanished {
-            return RoundNext::End(RoundEnd::Vanished);
-        }
-        if self.votes.is_won() {
-            return RoundNext::End(RoundEnd::Renewed);
-        }
-        if now >= self.due || self.votes.lacks_quorum() {
-            return RoundNext::End(RoundEnd::Failed);
-        }
-        if !self.votes.has_refusals() {
-            return RoundNext::Wait(self.due);
-        }
-        // As soon as the refusal has come round again, and then less and less often.
-        let pause = &mut self.pause;
-        let again = *self.ask_again.get_or_insert_with(|| {
-            pause.at_least(now.since(self.started) / 2);
-            now + pause.pause(chance())
-        });
-        if now < again {
-            return RoundNext::Wait(again.min(self.due));
-        }
-        self.ask_again = None;
-        RoundNext::AskAgain(self.votes.reopen_refused())
-    }
-
-    /// What the voters have said.
-    pub fn verdicts(&self) -> Vec<Verdict> {
-        self.votes.clone().into_verdicts()
     }
 }
 

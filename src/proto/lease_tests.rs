@@ -1,9 +1,38 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::proto::{Cause, Drift, HoldId, at};
+use crate::proto::at;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
+
+#[test]
+fn the_default_drift_is_a_hundredth_and_two_milliseconds() {
+    assert_eq!(Drift::DEFAULT.over(MS(30_000)), MS(302));
+    assert_eq!(Terms::new(MS(30_000), Drift::DEFAULT).validity(), MS(29_698));
+}
+
+#[test]
+fn a_lease_that_the_drift_eats_has_no_validity() {
+    for lease_ms in 0..=2 {
+        let terms = Terms::new(MS(lease_ms), Drift::DEFAULT);
+        assert_eq!(terms.deadline(Moment::from_nanos(9)), Moment::from_nanos(9));
+    }
+}
+
+proptest! {
+    #[test]
+    fn trust_never_reaches_the_end_of_the_lease(
+        started: u64, lease in 1_u64..=u64::MAX / 2, ppm: u32, fixed in 1_u64..=u64::MAX,
+    ) {
+        let drift = Drift { ppm, fixed: Duration::from_nanos(fixed) };
+        let lease = Duration::from_nanos(lease);
+        let started = Moment::from_nanos(started);
+        let deadline = Terms::new(lease, drift).deadline(started);
+        prop_assert!(deadline >= started);
+        prop_assert!(deadline.since(started) < lease);
+    }
+}
+
 const TERMS: fn(u64) -> Terms = |lease_ms| Terms::new(MS(lease_ms), Drift::DEFAULT);
 
 fn lease(renewed: bool) -> Lease {
@@ -87,65 +116,6 @@ fn a_failed_round_is_repeated_after_a_short_pause() {
     assert_eq!(lease.duty(at(10_205)), Duty::Renew);
     lease.failed(at(10_400), 0);
     assert_eq!(lease.duty(at(10_400)), Duty::Sleep(at(10_410)), "the pause doubles");
-}
-
-fn round(voters: usize) -> Round {
-    Round::start(Quorum::of(voters), TERMS(30_000), at(0), MS(200))
-}
-
-fn by(name: &str) -> Verdict {
-    Verdict::Refused { by: HoldId::parse(name), ttl: Some(MS(1_000)) }
-}
-
-#[test]
-fn a_round_ends_at_the_majority_or_when_there_can_be_none() {
-    let silent = || Verdict::Unknown(Cause::Unheard);
-    let (granted, end) = (|| Verdict::Granted, RoundNext::End);
-    // Whoever refused is asked again.
-    let soon = || RoundNext::Wait(at(1) + MS(200) / 64);
-    // A suspected voter's vote may count for nobody.
-    for (heard, now_ms, next) in [
-        (vec![(0, silent(), false)], 199, RoundNext::Wait(at(200))),
-        (vec![(0, silent(), false)], 200, end(RoundEnd::Failed)),
-        (vec![(0, silent(), false), (1, silent(), false)], 1, end(RoundEnd::Failed)),
-        (vec![(1, granted(), false), (2, granted(), false)], 1, end(RoundEnd::Renewed)),
-        // One that knows of the force is enough, whoever grants.
-        (
-            vec![(1, granted(), false), (2, granted(), false), (0, Verdict::Revoked, true)],
-            1,
-            end(RoundEnd::Superseded),
-        ),
-        (vec![(0, by("b"), false), (1, by("b"), false)], 1, end(RoundEnd::Superseded)),
-        (vec![(0, by("b"), false)], 1, soon()),
-        // Such votes do not count for the rival either, and it will give them back.
-        (vec![(0, granted(), false), (1, by("b"), true), (2, by("b"), false)], 1, soon()),
-    ] {
-        let mut round = round(3);
-        for (voter, verdict, suspected) in heard.clone() {
-            round.heard(voter, verdict, suspected);
-        }
-        assert_eq!(round.next(at(now_ms), || 0), next, "{heard:?}");
-    }
-}
-
-#[test]
-fn who_has_a_vote_without_a_majority_is_asked_for_it_again_and_again() {
-    let mut round = round(3);
-    round.heard(0, Verdict::Granted, false);
-    round.heard(1, by("rival"), false);
-    let again = RoundNext::AskAgain(vec![1]);
-    assert_eq!(
-        round.next(at(20), || 0),
-        RoundNext::Wait(at(30)),
-        "half as long as the answer took"
-    );
-    assert_eq!(round.next(at(30), || 0), again);
-    assert_eq!(round.next(at(30), || 0), RoundNext::Wait(at(200)), "until it answers");
-    round.heard(1, by("rival"), false);
-    assert_eq!(round.next(at(50), || 0), RoundNext::Wait(at(75)));
-    assert_eq!(round.next(at(75), || 0), again);
-    round.heard(1, Verdict::Granted, false);
-    assert_eq!(round.next(at(95), || 0), RoundNext::End(RoundEnd::Renewed));
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Which voters decide: a majority of the configured ones, or of each of two sets of them.
 
-use std::ops::Range;
-
-use crate::proto::{Majorities, Side};
+use std::{fmt, ops::Range};
 
 /// The majorities that decide, out of a client's list of voters.
 ///
@@ -77,11 +75,10 @@ impl Quorum {
 
     /// These voters are a majority of each set.
     pub fn reached(self, by: impl Fn(usize) -> bool) -> bool {
-        let is_majority = |set: OneSet| set.count(&by) >= set.needed();
         if crate::mutant!("one_set_decides") {
-            return self.in_one(is_majority);
+            return self.reached_in_one(by);
         }
-        !self.in_one(|set| !is_majority(set))
+        !self.in_one(|set| set.count(&by) < set.needed())
     }
 
     /// These voters are a majority of one set at least: nobody else reaches a majority of that one
@@ -136,10 +133,11 @@ impl Quorum {
 
     /// So many voters can be a majority of each set, and no fewer can.
     pub fn fewest(self) -> usize {
-        let Some(old) = self.old else { return OneSet(0..self.voters).needed() };
-        let [new, other] = [0..self.new, old..self.voters].map(|set| OneSet(set).needed());
-        let both = self.new.saturating_sub(old);
-        new + other - both.min(new).min(other)
+        let Majorities { new: (new, _), old: Some((old, _)) } = self.needed() else {
+            return OneSet(0..self.voters).needed();
+        };
+        let both = self.new.saturating_sub(self.old.unwrap_or_default());
+        new + old - both.min(new).min(old)
     }
 
     /// Each set: its side, where there are two, and its voters.
@@ -150,9 +148,8 @@ impl Quorum {
 
     /// What is needed, for messages.
     pub fn needed(self) -> Majorities {
-        let new = OneSet(0..self.new);
-        let old = self.old.map(|old| OneSet(old..self.voters));
-        Majorities { new: new.shown(), old: old.map(|old| old.shown()) }
+        let mut sets = self.sets().map(|set| (set.needed(), set.0.len()));
+        Majorities { new: sets.next().expect("there is one set"), old: sets.next() }
     }
 
     /// Whether this is so in one set at least. Asked at every answer, so it is no iterator's work.
@@ -186,9 +183,65 @@ impl OneSet {
     fn spare(&self) -> usize {
         self.0.len() - self.needed()
     }
+}
 
-    fn shown(&self) -> (usize, usize) {
-        (self.needed(), self.0.len())
+/// In which of its two sets of voters a client has a voter, while the voters are being
+/// [replaced](crate::Builder::replacing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+pub enum Side {
+    /// It is only among the new voters.
+    New,
+    /// It is among the new voters and among the old ones: it has a vote in each set.
+    Both,
+    /// It is only among the old voters, which are replaced.
+    Old,
+}
+
+impl Side {
+    /// Whether a voter of this side is one of the new voters.
+    pub fn is_new(self) -> bool {
+        self != Self::Old
+    }
+
+    /// Whether a voter of this side is one of the old voters.
+    pub fn is_old(self) -> bool {
+        self != Self::New
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::New => "new",
+            Self::Both => "new and old",
+            Self::Old => "old",
+        })
+    }
+}
+
+/// How many voters are needed, of how many; the same of the old voters, where there are two sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Majorities {
+    pub new: (usize, usize),
+    pub old: Option<(usize, usize)>,
+}
+
+impl Majorities {
+    /// What stands behind the number.
+    pub fn noun(&self) -> &'static str {
+        if self.new.0 == 1 && self.old.is_none() { "voter" } else { "voters" }
+    }
+}
+
+impl fmt::Display for Majorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { new: (needed, voters), old } = self;
+        match old {
+            Some((also, old)) => write!(f, "{needed} of {voters} new and {also} of {old} old"),
+            None if f.alternate() => write!(f, "{needed} of {voters}"),
+            None => write!(f, "{needed}"),
+        }
     }
 }
 

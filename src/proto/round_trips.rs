@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::proto::Moment;
+use super::Moment;
 
 /// The round trips to one voter, measured as TCP does for its retransmission timer (RFC 6298): an
 /// answer may take as long as usual, and four times as much longer as it varies. After requests

@@ -7,27 +7,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::{Cause, Error, HoldId, LeaderValue, Owner, Persistence};
 
 /// A time as users see it: whole milliseconds. Each field that has one ends with `_ms`.
-pub(crate) fn millis<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-}
-
-#[expect(clippy::ref_option, reason = "serde calls it so")]
-pub(crate) fn millis_if<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => millis(time, to),
-        None => to.serialize_none(),
-    }
+pub(crate) fn millis<S: Serializer>(
+    time: &(impl Copy + Into<Option<Duration>>),
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    number((*time).into().map(|time| time.as_millis()), to)
 }
 
 /// Whole microseconds, in fields that end with `_us`.
-pub(crate) fn micros<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_u64(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+pub(crate) fn micros<S: Serializer>(
+    time: &(impl Copy + Into<Option<Duration>>),
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    number((*time).into().map(|time| time.as_micros()), to)
 }
 
-#[expect(clippy::ref_option, reason = "serde calls it so")]
-pub(crate) fn micros_if<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-    match time {
-        Some(time) => micros(time, to),
+fn number<S: Serializer>(number: Option<u128>, to: S) -> Result<S::Ok, S::Error> {
+    match number {
+        Some(number) => to.serialize_u64(u64::try_from(number).unwrap_or(u64::MAX)),
         None => to.serialize_none(),
     }
 }

@@ -4,22 +4,15 @@
 #[path = "standing_clock_tests.rs"]
 mod clock_tests;
 #[cfg(test)]
-#[path = "standing_overlap_tests.rs"]
-mod overlap_tests;
-#[cfg(test)]
-#[path = "standing_pause_tests.rs"]
-mod pause_tests;
-#[cfg(test)]
 #[path = "standing_tests.rs"]
 mod tests;
 
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Drift, Quorum, Stamp,
+    Cause, Drift, Moment, Quarantine, Quarantined, Quorum, RestartGuard, Side, Stamp, Verdict,
     clocks::{ClockCourse, Nanos, PauseStep, Span, length, nanos, since_beginning},
 };
-use crate::proto::{Cause, Moment, Quarantine, Quarantined, RestartGuard, Side, Verdict};
 
 /// What is held against a voter.
 #[derive(Clone, Copy, Debug)]
@@ -197,52 +190,35 @@ impl Register {
         durable: bool,
         now: Moment,
     ) -> bool {
-        let returned = self.lives(place, run_id, uptime, durable, now);
-        self.compare_servers(now);
-        returned
-    }
-
-    fn lives(
-        &mut self,
-        place: Place,
-        run_id: &str,
-        uptime: Duration,
-        durable: bool,
-        now: Moment,
-    ) -> bool {
-        let longest = self.suspicion.longest;
         let standing = self.standing_mut(place);
         let overlap = standing.overlap;
-        let Some(life) = &mut standing.life else {
-            standing.life = Some(Life { run_id: run_id.into(), durable, since: now });
-            let at = since_beginning(now) - nanos(uptime);
-            let (age, marked) = (uptime, false);
+        let same = standing.life.as_ref().filter(|life| life.server() == server(run_id));
+        let since = same.map_or(now, |life| life.since);
+        let before = standing.life.replace(Life { run_id: run_id.into(), durable, since });
+        let returned = before.as_ref().is_some_and(|before| before.run_id != run_id);
+        if before.is_none() {
+            let (at, age, marked) = (since_beginning(now) - nanos(uptime), uptime, false);
             standing.first_met = Some(Start { at, durable, overlap, age, marked });
-            return false;
-        };
-        if life.run_id == run_id {
-            life.durable = durable;
-            return false;
         }
-        let forgot = !(life.durable && durable || crate::mutant!("restart_not_noticed"));
-        if crate::mutant!("clock_is_met_anew") {
+        if returned && crate::mutant!("clock_is_met_anew") {
             standing.clock = None;
         }
-        let since = if life.server() == server(run_id) { life.since } else { now };
-        *life = Life { run_id: run_id.into(), durable, since };
-        if forgot {
+        let is_durable = durable && before.is_some_and(|before| before.durable);
+        if returned && !is_durable && !crate::mutant!("restart_not_noticed") {
             // By the uptime it was earlier; that goes by a clock which may be set after a start.
             let (at, why) = (since_beginning(now) + nanos(overlap), Quarantine::Restarted);
             self.forgot(place, at, why);
-            let recent = |(_, _, at): &&(Place, Place, Moment)| now.since(*at) < longest;
-            let recent = self.moves.iter().filter(recent);
-            let heirs = recent.filter_map(|(from, to, _)| (*from == place).then_some(*to));
-            let heirs: Vec<Place> = heirs.collect();
-            for heir in heirs {
+            let longest = self.suspicion.longest;
+            let heirs = self
+                .moves
+                .iter()
+                .filter(|(from, _, moved)| *from == place && now.since(*moved) < longest);
+            for heir in heirs.map(|(_, to, _)| *to).collect::<Vec<_>>() {
                 self.forgot(heir, at, why);
             }
         }
-        true
+        self.compare_servers(now);
+        returned
     }
 
     /// A server says which data it has; `returned`: for the first time in its life. If they are
@@ -278,8 +254,9 @@ impl Register {
     pub fn lacks_vote(&mut self, place: Place, given: Moment, now: Moment) -> bool {
         let since = self.standing(place).and_then(|standing| Some(standing.life.as_ref()?.since));
         let came_back = since.filter(|since| given < *since);
-        let came_back = came_back.filter(|_| !crate::mutant!("durability_is_believed"));
-        came_back.is_some_and(|since| self.lost(place, since, now))
+        came_back.is_some_and(|since| {
+            !crate::mutant!("durability_is_believed") && self.lost(place, since, now)
+        })
     }
 
     /// A voter has lost a part of its data, which are to get another name. Whether this is news: it
@@ -363,7 +340,7 @@ impl Register {
     /// Where a majority of the voters shows one step, the client stood still. For how long, unless
     /// that was known: then this is one more server that shows it.
     fn find_pause(&mut self, place: Place, latest: PauseStep) -> Option<Duration> {
-        let known = self.pause.filter(|known| known.meets(latest));
+        let known = self.pause.filter(|known| known.meet(latest).is_some());
         let standing = self.standing_mut(place);
         if let Some(known) = known.filter(|_| standing.is_behind) {
             (standing.is_behind, standing.has_shown) = (false, true);
@@ -387,7 +364,8 @@ impl Register {
             one.has_shown |= !one.is_behind;
         }
         self.acquit(pause);
-        Some(pause.length())
+        // No less than it stood still.
+        Some(length(pause.most))
     }
 
     /// Takes back the quarantine of whom the client's pause made seem to have moved.
@@ -530,7 +508,7 @@ impl Standing {
 
     /// Its clock stepped ahead as it does where the client stood still.
     fn shows(&self, pause: PauseStep) -> bool {
-        self.clock.and_then(|course| course.step).is_some_and(|step| step.meets(pause))
+        self.clock.and_then(|course| course.step).and_then(|step| step.meet(pause)).is_some()
     }
 
     /// Its clock went right while the client is said to have stood still.
@@ -577,23 +555,19 @@ impl Register {
     }
 
     fn find_twins(&self) -> Vec<(Place, usize)> {
-        let shards = self.voters.iter().enumerate().flat_map(|(voter, shards)| {
-            shards.iter().enumerate().map(move |(shard, standing)| (voter, shard, standing))
-        });
-        let lives: Vec<(Place, &Life)> = shards
-            .filter_map(|(voter, shard, standing)| {
-                Some((Place { voter, shard }, standing.life.as_ref()?))
-            })
-            .collect();
-        let first = |(place, life): &(Place, &Life)| {
-            let is_other = |other: &Place| self.clusters[other.voter] != self.clusters[place.voter];
-            let came = |place: Place, life: &Life| (life.since, place);
-            let same = lives.iter().filter(|(other, theirs)| {
-                is_other(other)
-                    && theirs.server() == life.server()
-                    && came(*other, theirs) < came(*place, life)
+        let places =
+            self.voters.iter().enumerate().flat_map(|(voter, shards)| {
+                (0..shards.len()).map(move |shard| Place { voter, shard })
             });
-            let first = same.min_by_key(|(other, theirs)| came(*other, theirs));
+        let life = |place| Some((place, self.standing(place)?.life.as_ref()?));
+        let lives: Vec<(Place, &Life)> = places.filter_map(life).collect();
+        let first = |(place, life): &(Place, &Life)| {
+            let same = lives.iter().filter(|(other, theirs)| {
+                self.clusters[other.voter] != self.clusters[place.voter]
+                    && theirs.server() == life.server()
+                    && (theirs.since, *other) < (life.since, *place)
+            });
+            let first = same.min_by_key(|(other, theirs)| (theirs.since, *other));
             first.map(|(other, _)| (*place, other.voter))
         };
         lives.iter().filter_map(first).collect()

@@ -1,9 +1,8 @@
-//! Counting votes.
+//! Counting votes, and what a waiter is told that does not get the lock.
 
-use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::Quorum;
-use crate::proto::{Cause, HoldId, Verdict};
+use super::{Cause, HoldId, Moment, Quorum, Verdict};
 
 /// Why an attempt was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +32,12 @@ impl Votes {
         Self { quorum, verdicts, doubtful: Vec::new(), suspected: Vec::new() }
     }
 
+    /// Those of these voters; the others are open.
+    pub(super) fn granted_by(quorum: Quorum, voters: impl Fn(usize) -> bool) -> Self {
+        let granted = |voter| voters(voter).then_some(Verdict::Granted);
+        Self { verdicts: (0..quorum.voters()).map(granted).collect(), ..Self::new(quorum) }
+    }
+
     pub fn record(&mut self, voter: usize, verdict: Verdict) {
         self.verdicts[voter] = Some(verdict);
     }
@@ -45,23 +50,19 @@ impl Votes {
     /// Opens the voters that did not grant, to be asked again; returns them.
     pub fn reopen_ungranted(&mut self) -> Vec<usize> {
         self.doubtful = self.may_have_granted();
-        let mut reopened = Vec::new();
-        for (voter, verdict) in self.verdicts.iter_mut().enumerate() {
-            if *verdict != Some(Verdict::Granted) {
-                *verdict = None;
-                reopened.push(voter);
-            }
-        }
-        reopened
+        self.reopen(self.those(|voter| !self.is_granted(voter)))
     }
 
     /// Opens the voters that another hold has, to be asked again; returns them.
     pub fn reopen_refused(&mut self) -> Vec<usize> {
-        let refused = self.refusing();
-        for voter in &refused {
+        self.reopen(self.refusing())
+    }
+
+    fn reopen(&mut self, voters: Vec<usize>) -> Vec<usize> {
+        for voter in &voters {
             self.verdicts[*voter] = None;
         }
-        refused
+        voters
     }
 
     /// Counts every open voter as one that did not answer in time.
@@ -77,11 +78,7 @@ impl Votes {
     }
 
     pub fn granted(&self) -> usize {
-        self.count(|verdict| matches!(verdict, Some(Verdict::Granted)))
-    }
-
-    fn unknown(&self) -> usize {
-        self.count(|verdict| matches!(verdict, Some(Verdict::Unknown(_))))
+        self.verdicts.iter().filter(|verdict| **verdict == Some(Verdict::Granted)).count()
     }
 
     fn is_granted(&self, voter: usize) -> bool {
@@ -96,19 +93,20 @@ impl Votes {
         self.verdicts[voter].is_none()
     }
 
-    fn open(&self) -> usize {
-        self.count(Option::is_none)
+    /// Another hold has the vote, or stands before.
+    fn is_refused(&self, voter: usize) -> bool {
+        self.obstacle_at(voter).is_some()
     }
 
-    fn count(&self, which: impl Fn(&Option<Verdict>) -> bool) -> usize {
-        self.verdicts.iter().filter(|verdict| which(verdict)).count()
+    fn those(&self, are: impl Fn(usize) -> bool) -> Vec<usize> {
+        (0..self.verdicts.len()).filter(|voter| are(*voter)).collect()
     }
 
     pub fn is_won(&self) -> bool {
         self.quorum.reached(|voter| self.is_granted(voter))
             || crate::mutant!("majority_of_the_answered")
                 && !self.is_open()
-                && 2 * self.granted() > self.quorum.voters() - self.unknown()
+                && 2 * self.granted() > self.those(|voter| !self.is_unknown(voter)).len()
     }
 
     /// A majority gave its vote, whether it counts or not, and whether it came in time or not.
@@ -124,12 +122,12 @@ impl Votes {
 
     /// The voters that have not been heard.
     pub fn unheard(&self) -> Vec<usize> {
-        (0..self.verdicts.len()).filter(|voter| self.is_unheard(*voter)).collect()
+        self.those(|voter| self.is_unheard(voter))
     }
 
     /// The voters to which something was sent.
     pub fn reached(&self) -> Vec<usize> {
-        (0..self.verdicts.len()).filter(|voter| self.was_reached(*voter)).collect()
+        self.those(|voter| self.was_reached(voter))
     }
 
     fn was_reached(&self, voter: usize) -> bool {
@@ -138,22 +136,17 @@ impl Votes {
 
     /// The voters whose vote the hold has.
     pub fn granting(&self) -> Vec<usize> {
-        (0..self.verdicts.len()).filter(|voter| self.is_granted(*voter)).collect()
+        self.those(|voter| self.is_granted(voter))
     }
 
     /// Some voter has not been heard.
     pub fn is_open(&self) -> bool {
-        self.open() > 0
+        self.verdicts.contains(&None)
     }
 
     /// Too few voters can give an answer that is of use.
     pub fn lacks_quorum(&self) -> bool {
         self.quorum.missed(|voter| self.is_unknown(voter))
-    }
-
-    /// Another hold has a vote.
-    pub fn has_refusals(&self) -> bool {
-        self.count(|verdict| is_refusal(verdict.as_ref())) > 0
     }
 
     /// More said no, or nothing, than a majority can do without.
@@ -167,11 +160,9 @@ impl Votes {
         if crate::mutant!("undoes_known_grants") {
             return self.granting();
         }
-        let may = |voter: &usize| {
-            self.doubtful.contains(voter)
-                || self.was_reached(*voter) && !is_refusal(self.verdicts[*voter].as_ref())
-        };
-        (0..self.verdicts.len()).filter(may).collect()
+        self.those(|voter| {
+            self.doubtful.contains(&voter) || self.was_reached(voter) && !self.is_refused(voter)
+        })
     }
 
     /// Few enough are silent for the others to decide the class of a hopeless round.
@@ -199,7 +190,7 @@ impl Votes {
         if is_held {
             return Some(Loss::Held);
         }
-        (self.open() == 0).then_some(Loss::Split)
+        (!self.is_open()).then_some(Loss::Split)
     }
 
     /// Whether `me` keeps its votes in a split: it has the most, or as many and the smaller lot.
@@ -215,11 +206,11 @@ impl Votes {
     /// ended by force. One voter that says so is enough: nobody writes that mark by accident, and
     /// others may have lost it.
     pub fn is_superseded(&self) -> bool {
-        let revoked = self.count(|verdict| matches!(verdict, Some(Verdict::Revoked)));
+        let is_revoked = self.verdicts.contains(&Some(Verdict::Revoked));
         let counts = |voter: usize| !self.suspected.contains(&voter);
         let mut holders = self.holders(counts).into_keys();
         let has = |voter, id| counts(voter) && self.obstacle_at(voter) == Some(id);
-        revoked > 0 || holders.any(|id| self.quorum.reached_in_one(|voter| has(voter, id)))
+        is_revoked || holders.any(|id| self.quorum.reached_in_one(|voter| has(voter, id)))
     }
 
     /// More voters have no vote of the hold than a majority can do without.
@@ -243,8 +234,8 @@ impl Votes {
     }
 
     fn is_lacking(&self, voter: usize) -> bool {
-        let verdict = self.verdicts[voter].as_ref();
-        is_refusal(verdict) || matches!(verdict, Some(Verdict::Absent | Verdict::Revoked))
+        self.is_refused(voter)
+            || matches!(self.verdicts[voter], Some(Verdict::Absent | Verdict::Revoked))
     }
 
     fn obstacle_at(&self, voter: usize) -> Option<&HoldId> {
@@ -280,14 +271,21 @@ impl Votes {
         })
     }
 
-    /// The voters that refused, whose calls are worth waiting for.
-    pub fn awaited(&self) -> Awaited {
-        Awaited { quorum: self.quorum, refusing: self.refusing() }
+    /// The voters that refused: their calls are worth waiting for.
+    pub(super) fn refusing(&self) -> Vec<usize> {
+        self.those(|voter| self.is_refused(voter))
     }
 
-    fn refusing(&self) -> Vec<usize> {
-        let refused = |voter: &usize| is_refusal(self.verdicts[*voter].as_ref());
-        (0..self.verdicts.len()).filter(refused).collect()
+    /// Some voter that refused has called.
+    pub fn has_called(&self, called: &[bool]) -> bool {
+        self.refusing().iter().any(|voter| called.get(*voter) == Some(&true))
+    }
+
+    /// So many voters that refused have called that a majority is possible, with all that did not
+    /// refuse.
+    pub fn have_called(&self, called: &[bool]) -> bool {
+        let may_grant = |voter| called.get(voter) == Some(&true) || !self.is_refused(voter);
+        self.has_called(called) && self.quorum.reached(may_grant)
     }
 
     /// Every voter's verdict, in order; one that has not come is unheard.
@@ -308,26 +306,6 @@ impl Votes {
     }
 }
 
-/// The voters that refused, and call when they are free.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Awaited {
-    quorum: Quorum,
-    refusing: Vec<usize>,
-}
-
-impl Awaited {
-    /// Some of them have called.
-    pub fn has_called(&self, called: &[bool]) -> bool {
-        self.refusing.iter().any(|voter| called.get(*voter) == Some(&true))
-    }
-
-    /// So many of them have called that a majority is possible, with all that did not refuse.
-    pub fn have_called(&self, called: &[bool]) -> bool {
-        let may_grant = |voter| called.get(voter) == Some(&true) || !self.refusing.contains(&voter);
-        self.has_called(called) && self.quorum.reached(may_grant)
-    }
-}
-
 /// Decides between holds with as many votes. Every contender computes the same number; it is
 /// another one for each attempt, so that no client is favoured (FNV-1a, and the last step of
 /// MurmurHash3, without which it would go by the first characters: the client's).
@@ -340,9 +318,66 @@ pub(super) fn lot(hold: &HoldId) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// Another hold has the vote, or stands before.
-fn is_refusal(verdict: Option<&Verdict>) -> bool {
-    verdict.is_some_and(|verdict| verdict.obstacle().is_some())
+/// A lost attempt.
+#[derive(Debug)]
+pub struct Defeat {
+    pub loss: Loss,
+    pub votes: Votes,
+    pub started: Moment,
+}
+
+/// Why the lock cannot be had, by the last attempt that could find out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// Another hold has it, or others have too many of the votes.
+    Held(Refusal),
+    /// Boxed: it is rare, and every waiter has room for a denial.
+    NoQuorum(Box<Outage>),
+}
+
+impl Denial {
+    /// `silent_since`: when the first attempt began since which too few voters have answered.
+    pub fn of(defeat: Defeat, silent_since: Option<Moment>, now: Moment) -> Self {
+        let Defeat { loss, votes, started } = defeat;
+        if loss == Loss::NoQuorum {
+            let since = silent_since.unwrap_or(started);
+            return Self::NoQuorum(Box::new(Outage { since, until: now, votes }));
+        }
+        Self::Held(Refusal::of(&votes, now))
+    }
+}
+
+/// What the voters said about the holder when they refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// The hold, or the place in the queue, that most voters named.
+    pub by: Option<HoldId>,
+    /// It is a place, and nobody's hold.
+    pub waits: bool,
+    /// When a majority is free, if nobody asks again.
+    pub ends: Option<Moment>,
+    /// What each voter said; nothing where none was asked.
+    pub verdicts: Arc<[Verdict]>,
+}
+
+impl Refusal {
+    pub fn of(votes: &Votes, now: Moment) -> Self {
+        let by = votes.obstacle().cloned();
+        let waits = by.as_ref().is_some_and(|by| votes.is_place(by));
+        let ends = votes.free_in().map(|time| now + time);
+        Self { by, waits, ends, verdicts: votes.clone().into_verdicts().into() }
+    }
+}
+
+/// Too few voters answered, attempt after attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When the first of the attempts started.
+    pub since: Moment,
+    /// When the last one ended.
+    pub until: Moment,
+    /// Those of the last one.
+    pub votes: Votes,
 }
 
 #[cfg(test)]

@@ -105,9 +105,9 @@ fn only_voters_that_refused_are_worth_hearing() {
         // No call is worth waiting for.
         ([GRANTED, silent(), silent()], [true; 3], false, false),
     ] {
-        let awaited = all(verdicts).awaited();
-        let heard = (awaited.has_called(&called), awaited.have_called(&called));
-        assert_eq!(heard, (some, enough), "{awaited:?} {called:?}");
+        let votes = all(verdicts);
+        let heard = (votes.has_called(&called), votes.have_called(&called));
+        assert_eq!(heard, (some, enough), "{votes:?} {called:?}");
     }
 }
 
@@ -183,9 +183,8 @@ fn a_hold_with_a_majority_of_one_set_has_the_lock() {
     assert_eq!(votes.free_in(), Some(Duration::from_millis(9)));
     assert!(votes.is_superseded(), "and if I held it, I do no more");
     // Of three voters that call two must, though I have a majority of the new ones with one.
-    let awaited = votes.awaited();
-    assert!(!awaited.have_called(&[false, true, false, false]));
-    assert!(awaited.have_called(&[false, true, true, false]));
+    assert!(!votes.have_called(&[false, true, false, false]));
+    assert!(votes.have_called(&[false, true, true, false]));
 }
 
 /// Two attempts with a majority of one set each: one of them goes on, as in any split.
@@ -239,7 +238,7 @@ proptest! {
         before in any_votes(), rest in any_verdict(),
     ) {
         prop_assert!(!(before.is_won() && before.is_hopeless()));
-        if before.open() == 0 {
+        if !before.is_open() {
             prop_assert!(before.is_won() || before.is_hopeless());
             prop_assert!(before.is_won() || before.loss(&me()).is_some());
         }

@@ -2,18 +2,49 @@
 
 use std::time::Duration;
 
-use super::{
-    Backoff, Limit, Loss, Votes, Window,
-    denial::{Denial, Refusal},
-};
-use crate::proto::Moment;
+use super::{Backoff, Defeat, Denial, Loss, Moment, Refusal, Votes, Window};
 
-/// A lost attempt.
-#[derive(Debug)]
-pub struct Defeat {
-    pub loss: Loss,
-    pub votes: Votes,
-    pub started: Moment,
+/// How long to wait for a lock that another hold has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Not at all. Leave to ask is waited for until this moment, where the client makes as many
+    /// attempts as it may.
+    Once(Moment),
+    Until(Moment),
+    Never,
+}
+
+impl Limit {
+    pub fn moment(self) -> Option<Moment> {
+        match self {
+            Self::Until(moment) => Some(moment),
+            Self::Once(_) | Self::Never => None,
+        }
+    }
+
+    /// Whether a lock that another hold has is waited for.
+    pub fn waits(self) -> bool {
+        !matches!(self, Self::Once(_))
+    }
+
+    /// The same for one who asks once. `patience`: until when leave to ask is waited for at most.
+    #[must_use]
+    pub fn once(self, patience: Moment) -> Self {
+        match self {
+            Self::Once(moment) => Self::Once(moment),
+            Self::Until(moment) => Self::Once(moment.min(patience)),
+            Self::Never => Self::Once(patience),
+        }
+    }
+
+    /// Whether a lost attempt is the last.
+    fn has_come(self, now: Moment) -> bool {
+        match self {
+            Self::Once(_) => true,
+            Self::Until(moment) => now >= moment,
+            Self::Never => false,
+        }
+    }
 }
 
 /// What ended a pause.
@@ -235,6 +266,70 @@ impl Wait {
 
     fn by_limit(&self, until: Moment) -> Moment {
         self.limit.moment().map_or(until, |limit| limit.min(until))
+    }
+}
+
+/// So often a caller gives back what it has and waits again with nothing in its hands.
+const GIVES_BACK: u32 = 2;
+
+/// One caller that wants all of several locks.
+#[derive(Clone, Debug)]
+pub struct Several {
+    limit: Limit,
+    /// This one was taken.
+    wants: Option<usize>,
+    /// One is held.
+    has_one: bool,
+    is_over: bool,
+    /// How often it had one of them and not the others.
+    failures: u32,
+}
+
+/// What it does next. The locks are called by their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeveralNext {
+    /// Asks at once for all that it does not have, and waits for none.
+    AskAll,
+    /// Waits for this one alone, with nothing in its hands.
+    WaitFor(usize, Limit),
+    /// Takes one after the other, in an order that is the same for all callers, and keeps what it
+    /// has.
+    TakeInOrder(Limit),
+    /// Some of them were taken at the limit.
+    GiveUp,
+}
+
+impl Several {
+    pub fn new(limit: Limit) -> Self {
+        Self { limit, wants: None, has_one: false, is_over: false, failures: 0 }
+    }
+
+    pub fn next(&self, now: Moment) -> SeveralNext {
+        let in_order = self.failures >= GIVES_BACK;
+        match self.wants {
+            None => SeveralNext::AskAll,
+            Some(_) if self.is_over || self.limit.has_come(now) => SeveralNext::GiveUp,
+            Some(_) if in_order && !crate::mutant!("several_are_never_taken_in_order") => {
+                SeveralNext::TakeInOrder(self.limit)
+            }
+            Some(one) => SeveralNext::WaitFor(one, self.limit),
+        }
+    }
+
+    /// It was the turn of the one that it waited for; or the limit came before.
+    pub fn waited(&mut self, is_granted: bool) {
+        (self.has_one, self.is_over) = (is_granted, !is_granted);
+        if is_granted {
+            self.wants = None;
+        }
+    }
+
+    /// This one of those that it asked for was taken, and all is given back.
+    pub fn missed(&mut self, one: usize) {
+        if std::mem::take(&mut self.has_one) {
+            self.failures = self.failures.saturating_add(1);
+        }
+        self.wants = Some(one);
     }
 }
 

@@ -296,3 +296,35 @@ fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost()
         assert_eq!(wait.await_turn(at(100), at(30), &votes(Loss::Held)), WaitNext::Sleep(until));
     }
 }
+
+#[test]
+fn it_waits_for_the_one_that_is_taken_alone_and_after_two_failures_takes_all_in_order() {
+    let mut several = Several::new(Limit::Never);
+    assert_eq!(several.next(at(0)), SeveralNext::AskAll);
+    several.missed(1);
+    for (taken, next) in [(1, 0), (0, 2)] {
+        assert_eq!(several.next(at(0)), SeveralNext::WaitFor(taken, Limit::Never));
+        several.waited(true);
+        assert_eq!(several.next(at(0)), SeveralNext::AskAll);
+        several.missed(next);
+    }
+    assert_eq!(several.next(at(0)), SeveralNext::TakeInOrder(Limit::Never));
+}
+
+#[test]
+fn the_limit_ends_every_wait() {
+    let limit = Limit::Until(at(5));
+    let mut several = Several::new(limit);
+    several.missed(0);
+    assert_eq!(several.next(at(0)), SeveralNext::WaitFor(0, limit));
+    several.missed(0);
+    assert_eq!(several.next(at(5)), SeveralNext::GiveUp);
+    let mut tries = Several::new(Limit::Once(at(0)));
+    assert_eq!(tries.next(at(0)), SeveralNext::AskAll);
+    tries.missed(0);
+    assert_eq!(tries.next(at(0)), SeveralNext::GiveUp);
+    let mut late = Several::new(limit);
+    late.missed(0);
+    late.waited(false);
+    assert_eq!(late.next(at(6)), SeveralNext::GiveUp);
+}

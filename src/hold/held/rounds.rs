@@ -91,7 +91,7 @@ impl Hold {
         state.longest = state.longest.max(terms.lease);
         let panel = self.coordinator.panel();
         let deadline = panel.allowed(self.rules.voter_deadline, self.rules.longest_deadline);
-        let round = Round::start(panel.quorum, terms, now, deadline);
+        let round = Round::start(panel.quorum, now, deadline);
         let in_full = state.checkup.begins(now, self.coordinator.settings().fence_memory);
         let (round_id, stood_still) = (state.support.begin(), state.stood_still);
         let sent = RoundSent { round: round_id, terms, started: now, stood_still, in_full };
@@ -191,7 +191,7 @@ impl Hold {
     ) -> RoundEnd {
         let clock = self.coordinator.clock();
         // Read once for each answer: many rounds go on at the same time.
-        let mut now = round.started();
+        let mut now = exchange.sent.started;
         let end = loop {
             match round.next(now, || self.coordinator.chance()) {
                 RoundNext::End(end) => break end,
@@ -221,7 +221,7 @@ impl Hold {
                 let late = crate::mutant!("renews_from_the_reply");
                 let sent = exchange.sent.backdated(state.stood_still);
                 let started = if late { clock.now() } else { sent.started };
-                state.lease.renewed(round.terms(), started, clock.now());
+                state.lease.renewed(sent.terms, started, clock.now());
                 state.support.confirm(sent.round);
                 // What comes next has another cause.
                 state.failed.clear();

@@ -284,7 +284,7 @@ impl State {
         let age = self.client(client).phase.asked()?;
         let open = self.lines(client, rules).any(Line::is_awaited);
         let patience = if open { NEVER } else { Duration::ZERO };
-        let mut round = Round::start(self.quorum(client, rules), rules.terms(), ago(age), patience);
+        let mut round = Round::start(self.quorum(client, rules), ago(age), patience);
         let lines: Vec<Line> = self.lines(client, rules).copied().collect();
         for (voter, line) in lines.iter().enumerate() {
             if line.heard != Answer::None {

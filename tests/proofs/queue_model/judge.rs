@@ -143,7 +143,7 @@ impl State {
 
     /// A majority has granted the round that was heard so.
     pub(crate) fn is_granted(&self, place: usize, rules: &Rules) -> bool {
-        let mut round = Round::start(rules.quorum_of(place), terms(), now(), DUE);
+        let mut round = Round::start(rules.quorum_of(place), now(), DUE);
         for (voter, answer) in self.heard(place, u8::MAX, rules) {
             round.heard(voter, verdict(answer), answer.uncounted);
         }

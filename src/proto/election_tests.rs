@@ -1,7 +1,51 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::proto::{LeaderValue, Proclaimed};
+use crate::proto::at;
+
+fn said(version: u64, token: Option<u64>, value: &[u8]) -> Proclaimed {
+    let (token, value) = (token.and_then(Token::new), LeaderValue::new(value).unwrap());
+    Proclaimed { version, token, value }
+}
+
+#[test]
+fn the_record_of_a_leader_is_pinned() {
+    assert_eq!(said(1, None, b"10.0.0.1:80").to_text(), "1 - =10.0.0.1:80");
+    assert_eq!(said(3, Some(7), "né à 9 h".as_bytes()).to_text(), "3 7 =né à 9 h");
+    assert_eq!(said(2, Some(7), b"\xff\0").to_text(), "2 7 #ff00");
+    assert_eq!(said(2, None, b"").to_text(), "2 - =");
+}
+
+#[test]
+fn what_no_leader_has_written_is_none() {
+    for text in ["", "1", "1 -", "1 - ", "1 - x", "x - =", "1 0 =", "1 - #f", "1 - #fg", "1 - é"] {
+        assert_eq!(Proclaimed::parse(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn a_value_has_4096_bytes_at_most() {
+    assert!(LeaderValue::new(&[0; 4096]).is_ok());
+    let error = LeaderValue::new(&[0; 4097]).unwrap_err();
+    assert!(error.is_invalid());
+    let told = "the value of a leader has 4097 bytes: 4096 are the most";
+    assert_eq!(error.to_string(), told);
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        version in 1..u64::MAX,
+        token in proptest::option::of(1..=Token::MOST),
+        bytes in vec(any::<u8>(), 0..40),
+        text in ".{0,20}",
+    ) {
+        for value in [&bytes[..], text.as_bytes()] {
+            let said = said(version, token, value);
+            prop_assert_eq!(Proclaimed::parse(&said.to_text()), Some(said));
+        }
+    }
+}
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -183,4 +227,69 @@ proptest! {
         let after = census(all).decide();
         prop_assert!(after.is_none() || after == Some(finding), "{sights:?}: {after:?}");
     }
+}
+
+fn watch() -> LeaderWatch {
+    let mut watch = LeaderWatch::start(Quorum::of(3), MS(2_000), at(0));
+    assert_eq!(watch.next(at(0), &[false; 3]), WatchNext::Ask);
+    watch.ask(at(0));
+    watch
+}
+
+fn led(hold: &str, version: u64, value: &str) -> WhoLeads {
+    let value = LeaderValue::new(value.as_bytes()).unwrap();
+    let leader = Leader::new(HoldId::parse(hold), Token::new(7).unwrap(), value);
+    WhoLeads::Led { leader, version }
+}
+
+#[test]
+fn without_a_call_it_asks_by_the_poll_interval() {
+    let mut watch = watch();
+    assert_eq!(watch.next(at(1), &[false; 3]), WatchNext::Wait(at(2_000)));
+    assert_eq!(watch.next(at(2_000), &[false; 3]), WatchNext::Ask);
+}
+
+#[test]
+fn it_asks_when_a_majority_has_called_or_soon_after_the_first() {
+    let mut watch = watch();
+    let one = [true, false, false];
+    assert_eq!(watch.next(at(10), &one), WatchNext::Wait(at(15)));
+    assert_eq!(watch.next(at(12), &one), WatchNext::Wait(at(15)), "from the first call");
+    assert_eq!(watch.next(at(12), &[true, false, true]), WatchNext::Ask);
+    assert_eq!(watch.next(at(15), &one), WatchNext::Ask);
+    watch.ask(at(15));
+    assert_eq!(watch.next(at(16), &[false; 3]), WatchNext::Wait(at(2_015)));
+    assert_eq!(watch.next(at(16), &one), WatchNext::Wait(at(21)), "called while it asked");
+}
+
+#[test]
+fn it_asks_when_it_is_heard_and_after_a_loss_with_pauses_that_grow() {
+    let mut watch = watch();
+    watch.hears(at(3));
+    assert_eq!(watch.next(at(3), &[false; 3]), WatchNext::Ask);
+    for pause in [1, 2, 4] {
+        watch.ask(at(10));
+        watch.miss(at(10), 0);
+        watch.miss(at(10), 0);
+        assert_eq!(watch.next(at(10), &[false; 3]), WatchNext::Wait(at(10 + pause)));
+    }
+    watch.ask(at(10));
+    watch.ask(at(2_010));
+    watch.miss(at(2_020), 0);
+    let again = WatchNext::Wait(at(2_021));
+    assert_eq!(watch.next(at(2_020), &[false; 3]), again, "nothing was lost meanwhile");
+}
+
+#[test]
+fn what_is_known_is_told_once_and_a_value_never_goes_back() {
+    let mut watch = watch();
+    let mut tells = |finding: WhoLeads| watch.tell(finding.clone()) == Some(finding);
+    assert!(tells(WhoLeads::Vacant) && !tells(WhoLeads::Vacant));
+    assert!(tells(led("a", 1, "x")) && !tells(led("a", 1, "x")));
+    assert!(!tells(led("a", 2, "x")), "a renewal says the same");
+    assert!(tells(led("a", 3, "y")) && !tells(led("a", 1, "x")));
+    assert!(tells(WhoLeads::Unclear));
+    let after = watch.tell(led("a", 1, "x"));
+    assert_eq!(after, Some(led("a", 3, "y")), "also after a silence");
+    assert_eq!(watch.tell(led("b", 1, "x")), Some(led("b", 1, "x")));
 }

@@ -1,8 +1,36 @@
 use std::collections::BTreeSet;
 
-use proptest::{collection::btree_set, prelude::*};
+use proptest::{
+    collection::{btree_set, vec},
+    prelude::*,
+};
 
 use super::*;
+
+#[test]
+fn slots_are_written_as_ranges_and_keep_their_order() {
+    let slots = Slots::new([7, 8, 9, 0, 2, 3]);
+    assert_eq!(slots.text(), "7-9,0-0,2-3");
+    assert_eq!(Slots::parse("7-9,0-0,2-3"), Some(slots));
+}
+
+#[test]
+fn what_no_script_writes_is_no_slots() {
+    // The second is a token.
+    let too_many = "0-255,0-0";
+    for text in ["", "1763766000123456", "5", "3-2", "-1-2", "0-10000", "1-2,", too_many] {
+        assert_eq!(Slots::parse(text), None, "{text}");
+    }
+    assert_eq!(Slots::parse("9744-9999").unwrap().list().len(), 256);
+}
+
+proptest! {
+    #[test]
+    fn slots_are_read_as_they_are_written(slots in vec(0..Slots::MOST, 1..20)) {
+        let slots = Slots::new(slots);
+        prop_assert_eq!(Slots::parse(&slots.text()), Some(slots));
+    }
+}
 
 const TEN: Circle = Circle { start: 8, permits: 10 };
 
