@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 
 pub(crate) use word::Word;
 
-use crate::proto::{Error, FoundLock, LockKind, LockName};
+use crate::proto::{Error, LockName};
 
 /// What the names of all keys begin with: `<prefix>:{<lock name>}`, and names derived from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,18 +58,11 @@ impl Prefix {
         format!("{}:{{{}{ending}}}*", escaped(&self.0), encoded(names))
     }
 
-    /// The lock that is held or waited for by what this key says.
-    pub(crate) fn found(&self, key: &str) -> Option<FoundLock> {
+    /// The lock of which this is a key, and what the key ends with.
+    pub(crate) fn parts<'a>(&self, key: &'a str) -> Option<(String, &'a str)> {
         let stem = key.strip_prefix(&self.0)?.strip_prefix(':')?;
-        let (name, part) = stem.strip_prefix('{')?.split_once('}')?;
-        let kind = match part {
-            "" | ":queue" => LockKind::Mutex,
-            ":rw:writer" | ":rw:readers" | ":rw:queue" => LockKind::RwLock,
-            ":semaphore:slots" | ":semaphore:queue" => LockKind::Semaphore,
-            ":election" | ":election:queue" => LockKind::Election,
-            _ => return None,
-        };
-        Some(FoundLock { name: decoded(name)?, kind })
+        let (name, end) = stem.strip_prefix('{')?.split_once('}')?;
+        Some((decoded(name)?, end))
     }
 
     /// What the keys of a lock begin with.

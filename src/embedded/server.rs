@@ -243,7 +243,7 @@ impl ServerState {
             Some(begin) => name.starts_with(begin),
             None => *name == *search.names,
         };
-        let found = self.database.keyspace.keys().filter_map(|key| search.keys.found(key));
+        let found = self.database.keyspace.keys().filter_map(|key| search.found(key));
         let locks: BTreeSet<_> = found.filter(|found| fits(&found.name)).collect();
         Ok(KeysFound { is_complete: locks.len() <= search.limit, locks })
     }

@@ -166,3 +166,12 @@ pub(crate) static SEMAPHORE: Kind = Kind {
 
 /// All that a client has forms for from its beginning.
 pub(super) static ALL: [&Kind; 6] = [&MUTEX, &FAIR_MUTEX, &ELECTION, &READ, &WRITE, &SEMAPHORE];
+
+/// Of which kind of lock a key shows who has it or who waits, by what stands behind
+/// `<prefix>:{<name>}`. Fences, and the marks of holds that were ended by force, last longer.
+pub(crate) fn kind_of(end: &str) -> Option<LockKind> {
+    let shows = |kind: &&&Kind| {
+        end.strip_prefix(kind.stem).is_some_and(|end| end == kind.record || end == ":queue")
+    };
+    ALL.iter().find(shows).map(|kind| kind.lock)
+}

@@ -46,6 +46,25 @@ fn all_names_of_keys_and_channels_are_pinned() {
     assert_eq!(record(&MUTEX).channel(), None);
 }
 
+#[test]
+fn a_lock_is_found_by_its_record_and_its_queue_and_by_nothing_that_lasts_longer() {
+    let shown = [
+        (LockKind::Mutex, ["", ":queue"].as_slice()),
+        (LockKind::Election, &[":election", ":election:queue"]),
+        (LockKind::RwLock, &[":rw:writer", ":rw:readers", ":rw:queue"]),
+        (LockKind::Semaphore, &[":semaphore:slots", ":semaphore:queue"]),
+    ];
+    for (kind, ends) in shown {
+        assert!(ends.iter().all(|end| kind_of(end) == Some(kind)), "{kind}");
+    }
+    let shown = ALL.map(|kind| {
+        let clear = record(kind).clear();
+        let ends = clear.keys().filter_map(|key| key.strip_prefix("quorate:{invoice:42}"));
+        ends.filter(|end| kind_of(end).is_some()).count()
+    });
+    assert_eq!(shown, [2, 2, 2, 3, 3, 2], "of a read/write lock also who reads");
+}
+
 /// A label that no request knows panics where it is filled in.
 #[test]
 fn each_kind_has_what_its_scripts_name() {

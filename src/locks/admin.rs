@@ -12,7 +12,7 @@ use super::{
     view::LockView,
 };
 use crate::{
-    kinds::{ELECTION, FAIR_MUTEX, LockRecord, WRITE},
+    kinds::{ELECTION, FAIR_MUTEX, LockRecord, WRITE, kind_of},
     proto::{Cause, Error, FoundLock, HoldId, Kind, LockKind, Slots, Verdict, VoterReport},
     scripts::Answer,
     voter::{KeySearch, KeysFound},
@@ -148,7 +148,7 @@ impl Admin {
         let coordinator = &self.parts.coordinator;
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
         let keys = coordinator.settings().keys.clone();
-        let search = KeySearch { keys, names, limit };
+        let search = KeySearch { keys, kind_of, names, limit };
         // All are asked before the first is waited for.
         let asked: Vec<_> = panel.voters.iter().map(|voter| voter.search(search.clone())).collect();
         let due = clock.now() + PATIENCE;

@@ -19,7 +19,7 @@ use super::Request;
 pub(crate) use crate::proto::{Birth, Stamp};
 use crate::{
     keys::Prefix,
-    proto::{Cause, FoundLock, ServerReport, Slots},
+    proto::{Cause, FoundLock, LockKind, ServerReport, Slots},
     scripts::{Answer, Script},
 };
 
@@ -147,10 +147,20 @@ pub(crate) struct Identity {
 #[derive(Clone, Debug)]
 pub(crate) struct KeySearch {
     pub(crate) keys: Prefix,
+    /// Of which kind of lock a key shows something that ends so.
+    pub(crate) kind_of: fn(&str) -> Option<LockKind>,
     /// A pattern that their names fit, as `SCAN` takes it.
     pub(crate) names: Arc<str>,
     /// So many are enough.
     pub(crate) limit: usize,
+}
+
+impl KeySearch {
+    /// The lock of which this key shows who has it or who waits.
+    pub(crate) fn found(&self, key: &str) -> Option<FoundLock> {
+        let (name, end) = self.keys.parts(key)?;
+        Some(FoundLock { name, kind: (self.kind_of)(end)? })
+    }
 }
 
 /// The locks of which a voter has keys.

@@ -410,11 +410,11 @@ impl ClusterVoter {
 
     /// The locks of which its servers have keys, by their names outside.
     async fn search(self: Arc<Self>, search: KeySearch) -> Outcome<KeysFound> {
-        let (seat, KeySearch { keys, names, limit }) = (self.seat, search);
-        let pattern = keys.pattern(&names, seat.any_ending());
+        let (seat, limit) = (self.seat, search.limit);
+        let pattern = search.keys.pattern(&search.names, seat.any_ending());
         let asked = self.servers()?.into_iter().map(|node| {
-            let keys = keys.clone();
-            let read = move |key: &str| keys.found(&seat.outside(key)?);
+            let search = search.clone();
+            let read = move |key: &str| search.found(&seat.outside(key)?);
             Arc::clone(&node.runner).search(pattern.clone(), limit, read)
         });
         let mut all = KeysFound { is_complete: true, ..KeysFound::default() };

@@ -189,9 +189,8 @@ impl Node for SingleNode {
     }
 
     fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>> {
-        let KeySearch { keys, names, limit } = search;
-        let pattern = keys.pattern(&names, "");
-        Arc::clone(&self.runner).search(pattern, limit, move |key| keys.found(key)).boxed()
+        let (pattern, limit) = (search.keys.pattern(&search.names, ""), search.limit);
+        Arc::clone(&self.runner).search(pattern, limit, move |key| search.found(key)).boxed()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
