@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::OptionFuture;
 use tracing::{Span, field::Empty};
 
-use super::{Entry, Holds, entry::REENTRY, held::Hold};
+use super::{Entry, Hold, Holds, entry::REENTRY};
 use crate::{
     acquire::{Coordinator, Inherited, Succession, Turn, Won},
     clock::{Clock, Moment},
@@ -92,15 +92,11 @@ impl LockRequest {
                     }
                 }
             };
-            let entry = match own {
-                Own::Same(hold) => {
-                    let terms = Some((self.record.rules().terms, self.renewed));
-                    Entry::again(&hold, terms, REENTRY).await?
-                }
-                Own::Under(hold) => {
-                    let limit = self.limit(Duration::ZERO);
-                    Entry::under(&hold, self.record.rules(), self.renewed, limit).await?
-                }
+            let (hold, rules) = (&own.hold, self.record.rules());
+            let entry = if own.is_under {
+                Entry::under(hold, rules, self.renewed, self.limit(Duration::ZERO)).await?
+            } else {
+                Entry::again(hold, Some((rules.terms, self.renewed)), REENTRY).await?
             };
             if let Some(entry) = entry {
                 return Ok(Ok(entry));
@@ -114,7 +110,8 @@ impl LockRequest {
         // A pause before now is taken off the lease, and would be off the limit, too.
         let stood_still = coordinator.panel().standings.stood_still();
         let limit = self.limit(stood_still.saturating_sub(won.stood_still()));
-        Entry::first(coordinator, holds, (won, succession), self.owner, self.renewed, limit)
+        let won = (won, succession);
+        Entry::of(Hold::start(coordinator, holds, won, self.owner, self.renewed, limit))
     }
 
     /// Of a hold that is granted now, which has still to hear of a pause of this length. Who enters
@@ -223,12 +220,13 @@ impl LockRequest {
     /// What the owner has that lets it in; of what it has lost only where nothing else does.
     fn held_by(&self, owner: Owner) -> Option<Own> {
         let info = self.record.info();
-        let of = |key: Option<&Arc<str>>| key.map_or(Vec::new(), |key| self.holds.of(key, owner));
-        let same = of(Some(&info.key)).into_iter().map(Own::Same);
+        let of = |key: Option<&Arc<str>>, is_under| {
+            let holds = key.map_or(Vec::new(), |key| self.holds.of(key, owner));
+            holds.into_iter().map(move |hold| Own { hold, is_under })
+        };
         let writes = info.other_side.as_ref().filter(|_| info.kind.is_shared);
-        let under = of(writes).into_iter().map(Own::Under);
-        let mut own: Vec<Own> = under.chain(same).collect();
-        let live = own.iter().rposition(Own::is_held);
+        let mut own: Vec<Own> = of(writes, true).chain(of(Some(&info.key), false)).collect();
+        let live = own.iter().rposition(|own| own.hold.is_held());
         live.map(|live| own.swap_remove(live)).or_else(|| own.pop())
     }
 
@@ -239,14 +237,14 @@ impl LockRequest {
         let Some(reads) = reads else { return Ok(()) };
         let bars = self.holds.of(reads, owner).into_iter().find(|hold| hold.is_held());
         bars.map_or(Ok(()), |hold| {
-            let kind = Kind::Reads { lock: info.name.as_str().into(), hold: hold.id().clone() };
+            let kind = Kind::Reads { lock: info.name.as_str().into(), hold: hold.id.clone() };
             Err(Error::new(kind, Vec::new()))
         })
     }
 
     /// Completes as soon as the owner has the lock, one that lets it in, or one that never will.
     async fn own_hold(&self, owner: Owner) -> Result<Own, Error> {
-        let entered = self.holds.entered();
+        let entered = &self.holds.entered;
         loop {
             let seen = entered.version();
             if let Some(own) = self.held_by(owner) {
@@ -261,18 +259,10 @@ impl LockRequest {
 }
 
 /// What lets an owner in at once.
-enum Own {
-    /// A hold of the same lock, to be entered again.
-    Same(Arc<Hold>),
-    /// A hold under which this one is for the asking.
-    Under(Arc<Hold>),
-}
-
-impl Own {
-    fn is_held(&self) -> bool {
-        let (Self::Same(hold) | Self::Under(hold)) = self;
-        hold.is_held()
-    }
+struct Own {
+    hold: Arc<Hold>,
+    /// It is of another lock, and grants this one to whoever asks; else it is entered again.
+    is_under: bool,
 }
 
 /// What asking came to.

@@ -4,16 +4,8 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use tracing::field::Empty;
 
-use super::{
-    Holds, Lost,
-    held::{Hold, Left},
-    keeper,
-};
-use crate::{
-    acquire::{Coordinator, Succession, Won},
-    clock::Moment,
-    proto::{Error, HoldId, HoldLimit, Kind, Owner, RoundEnd, Rules, Slots, Terms, Token, Verdict},
-};
+use super::{Hold, Lost, held::Left, keeper};
+use crate::proto::{Error, HoldId, HoldLimit, Lease, RoundEnd, Rules, Slots, Terms, Token};
 
 /// What was not confirmed where an owner or a guard enters again.
 pub(super) const REENTRY: &str = "re-entry";
@@ -21,23 +13,14 @@ pub(super) const REENTRY: &str = "re-entry";
 /// Leaves the hold on drop.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    hold: Arc<Hold>,
+    pub(super) hold: Arc<Hold>,
     left: bool,
 }
 
 impl Entry {
-    /// The first entry of a fresh hold; starts its watchdog.
-    pub(super) fn first(
-        coordinator: &Arc<Coordinator>,
-        holds: &Arc<Holds>,
-        won: (Won, Option<Succession>),
-        owner: Option<Owner>,
-        renewed: bool,
-        limit: Option<HoldLimit>,
-    ) -> Self {
-        let (hold, late) = Hold::start(coordinator, holds, won, owner, renewed, limit);
+    /// The first entry of a fresh hold.
+    pub(super) fn of(hold: Arc<Hold>) -> Self {
         keeper::attend(&hold);
-        hold.hear_on(late);
         Self { hold, left: false }
     }
 
@@ -49,24 +32,26 @@ impl Entry {
         what: &'static str,
     ) -> Result<Option<Self>, Error> {
         let terms = request.map(|(terms, _)| terms);
-        let Some((mut round, mut exchange)) = hold.enter(terms) else {
-            return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
-        };
+        let Some(exchange) = hold.start_round(terms, 1) else { return hold.gone() };
         // From here on dropping this future leaves again.
         let entry = Self { hold: Arc::clone(hold), left: false };
-        let end = hold.conclude(&mut round, &mut exchange).await;
-        hold.hear_on(exchange);
-        keeper::attend(hold);
+        entry.renewed_by(hold.conclude(exchange).await, what)?;
+        if let Some((terms, renewed)) = request {
+            hold.widen(terms, renewed);
+            keeper::attend(hold);
+        }
+        Ok(Some(entry))
+    }
+
+    /// What a round came to that was to confirm `what`.
+    fn renewed_by(&self, end: Option<RoundEnd>, what: &'static str) -> Result<(), Error> {
+        keeper::attend(&self.hold);
         match end {
-            RoundEnd::Renewed if hold.is_held() => {
-                if let Some((terms, renewed)) = request {
-                    hold.widen(terms, renewed);
-                    keeper::attend(hold);
-                }
-                Ok(Some(entry))
+            Some(RoundEnd::Renewed) if self.hold.is_held() => Ok(()),
+            Some(RoundEnd::Failed) if self.hold.is_held() => {
+                Err(self.hold.not_entered(what, self.hold.failed()))
             }
-            RoundEnd::Failed if hold.is_held() => Err(hold.not_entered(what, hold.failed())),
-            _ => Err(hold.lost()),
+            _ => Err(self.hold.lost()),
         }
     }
 
@@ -79,29 +64,30 @@ impl Entry {
         limit: Option<HoldLimit>,
     ) -> Result<Option<Self>, Error> {
         if !hold.is_held() {
-            return if hold.is_released() { Ok(None) } else { Err(hold.lost()) };
+            return hold.gone();
         }
-        let record = hold.record().under(hold.id()).expect("it grants another");
-        match hold.coordinator().ask_once(&record, rules).await {
+        let Hold { coordinator, holds, owner, .. } = &**hold;
+        let record = hold.record.under(&hold.id).expect("it grants another");
+        match coordinator.ask_once(&record, rules).await {
             // Heard while the other was held: nobody came in between.
             Ok(won) if hold.is_held() => {
-                let (coordinator, holds) = (hold.coordinator(), hold.holds());
                 let won = (won, None);
-                Ok(Some(Self::first(coordinator, holds, won, hold.owner(), renewed, limit)))
+                let hold = Hold::start(coordinator, holds, won, *owner, renewed, limit);
+                Ok(Some(Self::of(hold)))
             }
             Err(verdicts) if hold.is_held() => {
                 Err(hold.not_entered("a read under the own write", verdicts))
             }
-            _ if hold.is_released() => Ok(None),
-            _ => Err(hold.lost()),
+            _ => hold.gone(),
         }
     }
 
     /// A hold that this one grants, with the same lease, that ends when this one would have had to.
     pub(crate) async fn granted(&self) -> Result<Self, Error> {
-        let (coordinator, terms) = (self.hold.coordinator(), self.hold.terms());
-        let rules = coordinator.settings().rules(terms.lease)?;
-        let (renewed, limit) = (!self.hold.is_fixed(), self.hold.limit());
+        let coordinator = &self.hold.coordinator;
+        let (lease, renewed, limit) =
+            self.hold.lease(|lease| (lease.terms().lease, !lease.is_fixed(), lease.limit()));
+        let rules = coordinator.settings().rules(lease)?;
         let granted = Self::under(&self.hold, rules, renewed, limit);
         // Never `None`: this entry has not left.
         coordinator.gate().within(granted).await?.ok_or_else(|| self.hold.lost())
@@ -119,8 +105,8 @@ impl Entry {
 
     /// Renews as a further entry would, and keeps no entry of it.
     async fn enter_for(&self, lease: Option<Duration>, what: &'static str) -> Result<(), Error> {
-        let rules = lease.map(|lease| self.hold.coordinator().settings().rules(lease));
-        let request = rules.transpose()?.map(|rules| (rules.terms, !self.hold.is_fixed()));
+        let rules = lease.map(|lease| self.hold.coordinator.settings().rules(lease)).transpose()?;
+        let request = rules.map(|rules| (rules.terms, !self.hold.lease(Lease::is_fixed)));
         // Never `None`: this entry has not left.
         let further = Self::again(&self.hold, request, what).await?;
         drop(further.ok_or_else(|| self.hold.lost())?);
@@ -129,19 +115,11 @@ impl Entry {
 
     /// Renews now: a majority stores what its record has to say, `what`.
     pub(crate) async fn tell(&self, what: &'static str) -> Result<(), Error> {
-        let hold = &self.hold;
-        let Some((mut round, mut exchange)) = hold.renew() else { return Err(hold.lost()) };
+        let Some(exchange) = self.hold.start_round(None, 0) else { return Err(self.hold.lost()) };
         if crate::mutant!("proclaimed_to_nobody_yet") {
             return Ok(());
         }
-        let end = hold.conclude(&mut round, &mut exchange).await;
-        hold.hear_on(exchange);
-        keeper::attend(hold);
-        match end {
-            RoundEnd::Renewed if hold.is_held() => Ok(()),
-            RoundEnd::Failed if hold.is_held() => Err(hold.not_entered(what, hold.failed())),
-            _ => Err(hold.lost()),
-        }
+        self.renewed_by(self.hold.conclude(exchange).await, what)
     }
 
     /// Renews in the background, now: a majority is to store what its record has to say.
@@ -162,24 +140,20 @@ impl Entry {
         extended
     }
 
-    pub(super) fn hold(&self) -> &Arc<Hold> {
-        &self.hold
-    }
-
     pub(crate) fn name(&self) -> &str {
         self.hold.name()
     }
 
     pub(crate) fn id(&self) -> &HoldId {
-        self.hold.id()
+        &self.hold.id
     }
 
     pub(crate) fn token(&self) -> Option<Token> {
-        self.hold.token()
+        self.hold.token
     }
 
     pub(crate) fn slots(&self) -> Option<&Slots> {
-        self.hold.slots()
+        self.hold.slots.as_ref()
     }
 
     pub(crate) fn votes(&self) -> usize {
@@ -191,7 +165,7 @@ impl Entry {
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        let watchdog = || !self.hold.over().read(|over| *over);
+        let watchdog = || !self.hold.over.read(|over| *over);
         self.hold.is_held() || crate::mutant!("held_until_the_watchdog_says") && watchdog()
     }
 
@@ -200,7 +174,7 @@ impl Entry {
     }
 
     pub(crate) fn lost(&self) -> Lost {
-        Lost::of(&self.hold)
+        Lost::of(vec![Arc::clone(&self.hold)])
     }
 
     pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
@@ -236,7 +210,7 @@ impl Entry {
     }
 
     pub(crate) async fn release(mut self) -> Result<(), Error> {
-        let (kind, lock, hold) = (self.hold.record().kind().name, self.hold.name(), self.hold.id());
+        let (kind, lock, hold) = (self.hold.record.kind().name, self.hold.name(), &self.hold.id);
         let span = tracing::debug_span!("release", kind, lock, %hold, outcome = Empty);
         let released = self.leave().await;
         span.record(
@@ -252,8 +226,7 @@ impl Entry {
 
     async fn leave(&mut self) -> Result<(), Error> {
         self.left = true;
-        let (replies, frees_at) = match self.hold.leave() {
-            Left::Lost(error) => return Err(error),
+        let (replies, frees_at) = match self.hold.leave()? {
             Left::HandedOn => return Ok(()),
             Left::Inner(replies) => (replies, None),
             Left::Last { replies, frees_at } => (replies, Some(frees_at)),
@@ -279,22 +252,5 @@ impl Drop for Entry {
             // What is queued is sent whether or not anybody hears the answers.
             drop(self.hold.leave());
         }
-    }
-}
-
-impl Hold {
-    fn unconfirmed(&self, frees_at: Moment, verdicts: Vec<Verdict>) -> Error {
-        let (clock, panel) = (self.coordinator().clock(), self.coordinator().panel());
-        let (lock, hold, needed) = (self.name().into(), self.id().clone(), panel.quorum.needed());
-        let frees_in = frees_at.since(clock.now());
-        let kind = Kind::Unconfirmed { lock, hold, needed, frees_in };
-        Error::new(kind, self.coordinator().panel().report(verdicts))
-    }
-
-    fn not_entered(&self, what: &'static str, verdicts: Vec<Verdict>) -> Error {
-        let panel = self.coordinator().panel();
-        let (lock, hold, needed) = (self.name().into(), self.id().clone(), panel.quorum.needed());
-        let kind = Kind::NotEntered { lock, hold, what, needed };
-        Error::new(kind, self.coordinator().panel().report(verdicts))
     }
 }

@@ -10,46 +10,43 @@ use std::{
 
 use rounds::RoundSent;
 
-use super::{Holds, agenda::AgendaPlace};
+use super::{AgendaPlace, Holds, Listing};
 use crate::{
-    acquire::{Claim, Coordinator, Succession, Won},
+    acquire::{Claim, Coordinator, Panel, Succession, Won},
     clock::Moment,
-    hold::agenda::Listing,
     kinds::LockRecord,
     proto::{
         Cause, Checkup, Duty, Error, HoldId, HoldLimit, Kind, Lease, Listed, Owner, RoundId,
-        Rounded, Rules, Slots, Support, Tenure, Terms, Token, Verdict, Votes,
+        Rounded, Rules, Slots, Support, Tenure, Token, Verdict, Votes,
     },
     series::LockSeries,
     signal::Signal,
     voter::Replies,
 };
 
-pub(super) use rounds::Exchange;
-
 /// One hold. It ends once: by its last release, or by loss.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    id: HoldId,
-    owner: Option<Owner>,
-    record: LockRecord,
-    token: Option<Token>,
+    pub(super) id: HoldId,
+    pub(super) owner: Option<Owner>,
+    pub(super) record: LockRecord,
+    pub(super) token: Option<Token>,
     /// The last number of its block, which voters store.
     stored: Option<Token>,
     /// Of a semaphore.
-    slots: Option<Slots>,
+    pub(super) slots: Option<Slots>,
     rules: Rules,
     /// When the votes were asked for, and for how long its client had stood still by then.
     started: Moment,
     stood_still: Duration,
-    coordinator: Arc<Coordinator>,
-    holds: Arc<Holds>,
-    acquired: Moment,
+    pub(super) coordinator: Arc<Coordinator>,
+    pub(super) holds: Arc<Holds>,
+    pub(super) acquired: Moment,
     /// Its number on the agenda.
     number: u64,
     state: Mutex<HoldState>,
     /// Changes when the duty may have, and to true when the hold ends.
-    over: Signal<bool>,
+    pub(super) over: Signal<bool>,
 }
 
 #[derive(Debug)]
@@ -89,16 +86,12 @@ enum End {
 
 /// What leaving came to.
 pub(super) enum Left {
-    /// The hold had been lost before.
-    Lost(Error),
     /// Other entries are left.
     Inner(Replies),
     /// The next task in line has the hold.
     HandedOn,
-    Last {
-        replies: Replies,
-        frees_at: Moment,
-    },
+    /// It was the last entry: the lock is free at this moment at the latest.
+    Last { replies: Replies, frees_at: Moment },
 }
 
 impl Hold {
@@ -113,19 +106,19 @@ impl Hold {
         owner: Option<Owner>,
         renewed: bool,
         limit: Option<HoldLimit>,
-    ) -> (Arc<Self>, Exchange) {
+    ) -> Arc<Self> {
         let stood_still = won.stood_still();
         let (token, stored, is_handed_on) = (won.own_token(), won.token, won.is_handed_on());
         let Won { claim, started, rules, votes, late, slots, elsewhere, tenure, .. } = won;
         let (id, record) = claim.take_over();
-        let acquired = if is_handed_on { coordinator.clock().now() } else { started };
+        let now = coordinator.clock().now();
+        let acquired = if is_handed_on { now } else { started };
         let voters = coordinator.panel().quorum.voters();
         let mut support = Support::of(voters);
         let (round, terms) = (RoundId::FIRST, rules.terms);
         let sent = RoundSent { round, terms, started, stood_still, in_full: false };
-        let asked = sent.heard(coordinator.clock().now());
         for voter in votes.granting() {
-            support.heard(voter, &Verdict::Granted, asked);
+            support.heard(voter, &Verdict::Granted, sent.heard(now));
         }
         coordinator.series(&record).held.change(1.0);
         let state = HoldState {
@@ -156,50 +149,22 @@ impl Hold {
             coordinator: Arc::clone(coordinator),
             holds: Arc::clone(holds),
             acquired,
-            number: holds.agenda().number(),
+            number: holds.agenda.number(),
             state: Mutex::new(state),
             over: Signal::new(false),
         });
         holds.add(&hold);
         hold.put_right(sent, &elsewhere);
-        (hold, Exchange { sent, replies: late })
+        hold.hear_on(sent, late);
+        hold
     }
 
-    pub(super) fn id(&self) -> &HoldId {
-        &self.id
-    }
-
-    pub(super) fn owner(&self) -> Option<Owner> {
-        self.owner
-    }
-
-    pub(super) fn key(&self) -> &Arc<str> {
-        &self.record.info().key
+    pub(super) fn now(&self) -> Moment {
+        self.coordinator.clock().now()
     }
 
     pub(super) fn name(&self) -> &str {
         self.record.info().name.as_str()
-    }
-
-    pub(super) fn record(&self) -> &LockRecord {
-        &self.record
-    }
-
-    pub(super) fn coordinator(&self) -> &Arc<Coordinator> {
-        &self.coordinator
-    }
-
-    pub(super) fn holds(&self) -> &Arc<Holds> {
-        &self.holds
-    }
-
-    pub(super) fn token(&self) -> Option<Token> {
-        self.token
-    }
-
-    /// The slots of a semaphore that it has.
-    pub(super) fn slots(&self) -> Option<&Slots> {
-        self.slots.as_ref()
     }
 
     /// How many voters are known to have it.
@@ -207,41 +172,23 @@ impl Hold {
         self.state().support.votes()
     }
 
-    pub(super) fn terms(&self) -> Terms {
-        self.state().lease.terms()
-    }
-
-    /// Whether it is not renewed.
-    pub(super) fn is_fixed(&self) -> bool {
-        self.state().lease.is_fixed()
-    }
-
-    pub(super) fn limit(&self) -> Option<HoldLimit> {
-        self.state().lease.limit()
+    pub(super) fn lease<T>(&self, read: impl FnOnce(&Lease) -> T) -> T {
+        read(&self.state().lease)
     }
 
     /// Whether its last entry has left it.
-    pub(super) fn is_released(&self) -> bool {
+    fn is_released(&self) -> bool {
         matches!(self.state().end, Some(End::Released | End::Vanished))
+    }
+
+    /// Why it cannot be entered, unless it was released: then it is to be acquired.
+    pub(super) fn gone<T>(&self) -> Result<Option<T>, Error> {
+        if self.is_released() { Ok(None) } else { Err(self.lost()) }
     }
 
     /// What is left of the validity; zero once the hold has ended.
     pub(super) fn remaining(&self) -> Duration {
-        self.deadline().since(self.coordinator.clock().now())
-    }
-
-    pub(super) fn deadline(&self) -> Moment {
-        self.state().lease.deadline()
-    }
-
-    /// When the votes end that it has.
-    pub(super) fn votes_end(&self) -> Moment {
-        self.state().lease.votes_end()
-    }
-
-    /// For how long it has been held.
-    pub(super) fn age(&self, now: Moment) -> Duration {
-        now.since(self.acquired)
+        self.lease(Lease::deadline).since(self.now())
     }
 
     pub(super) fn is_held(&self) -> bool {
@@ -252,15 +199,11 @@ impl Hold {
         self.state().count
     }
 
-    pub(super) fn over(&self) -> &Signal<bool> {
-        &self.over
-    }
-
     /// Completes when the hold is lost, by the clock alone or because another has the votes.
     pub(super) async fn until_lost(&self) {
         loop {
             let seen = self.over.version();
-            let deadline = self.deadline();
+            let deadline = self.lease(Lease::deadline);
             if !self.is_held() {
                 self.expire(&mut self.state());
                 return;
@@ -276,13 +219,13 @@ impl Hold {
     /// Ends the hold as lost, if it has not ended. What it still has on the voters is given back.
     fn lose(&self, state: &mut HoldState, loss: HoldLoss) {
         if state.end.is_none() {
-            self.end(state, End::Lost(loss));
+            self.end_and_release(state, End::Lost(loss));
             self.tell_loss(loss, &state.failed);
         }
     }
 
     fn expire(&self, state: &mut HoldState) {
-        let late = self.coordinator.clock().now().since(state.lease.deadline());
+        let late = self.now().since(state.lease.deadline());
         let loss = match state.lease.limit_that_ends_it() {
             Some(limit) => HoldLoss::TooLong(limit.at_most),
             None if state.lease.is_fixed() => HoldLoss::Fixed,
@@ -293,27 +236,29 @@ impl Hold {
     }
 
     fn tell_loss(&self, loss: HoldLoss, verdicts: &[Verdict]) {
-        self.series().lost.of(loss.reason()).count(1);
+        let (reason, why) = loss.told();
+        self.series().lost.of(reason).count(1);
         let voters = self.coordinator.panel().report(verdicts.to_vec());
-        let (lock, why) = (self.name(), loss.text());
-        tracing::warn!(lock, hold = %self.id, %why, voters = %Listed(&voters), "lock lost");
+        let (lock, voters) = (self.name(), Listed(&voters));
+        tracing::warn!(lock, hold = %self.id, %why, %voters, "lock lost");
     }
 
     /// Ends the hold as lost, and says why it was.
     pub(super) fn lost(&self) -> Error {
         let mut state = self.state();
         self.expire(&mut state);
-        let why = match state.end {
-            Some(End::Lost(loss)) => loss.text(),
-            Some(End::Closed) => "its client was closed".into(),
-            Some(End::Vanished) => HoldLoss::Vanished.text(),
+        let loss = match state.end {
             Some(End::Released) => {
-                let (lock, hold) = (self.name().into(), self.id.clone());
-                return Error::new(Kind::Released { lock, hold }, Vec::new());
+                return self.error(|lock, hold| Kind::Released { lock, hold }, Vec::new());
             }
-            None => HoldLoss::Expired.text(),
+            Some(End::Closed) => {
+                return self.lost_because("its client was closed".into(), state.failed.clone());
+            }
+            Some(End::Vanished) => HoldLoss::Vanished,
+            Some(End::Lost(loss)) => loss,
+            None => HoldLoss::Expired,
         };
-        self.lost_because(why, state.failed.clone())
+        self.lost_because(loss.told().1, state.failed.clone())
     }
 
     /// The votes turned out to be gone when they were given back; counted once, though several
@@ -328,12 +273,27 @@ impl Hold {
             Some(End::Vanished | End::Lost(_) | End::Closed) => {}
             None => self.lose(&mut state, HoldLoss::Vanished),
         }
-        self.lost_because(HoldLoss::Vanished.text(), verdicts)
+        self.lost_because(HoldLoss::Vanished.told().1, verdicts)
     }
 
     fn lost_because(&self, why: Cow<'static, str>, verdicts: Vec<Verdict>) -> Error {
-        let (lock, hold) = (self.name().into(), self.id.clone());
-        Error::new(Kind::Lost { lock, hold, why }, self.coordinator.panel().report(verdicts))
+        self.error(|lock, hold| Kind::Lost { lock, hold, why }, verdicts)
+    }
+
+    pub(super) fn unconfirmed(&self, frees_at: Moment, verdicts: Vec<Verdict>) -> Error {
+        let needed = self.coordinator.panel().quorum.needed();
+        let frees_in = frees_at.since(self.now());
+        self.error(|lock, hold| Kind::Unconfirmed { lock, hold, needed, frees_in }, verdicts)
+    }
+
+    pub(super) fn not_entered(&self, what: &'static str, verdicts: Vec<Verdict>) -> Error {
+        let needed = self.coordinator.panel().quorum.needed();
+        self.error(|lock, hold| Kind::NotEntered { lock, hold, what, needed }, verdicts)
+    }
+
+    fn error(&self, kind: impl FnOnce(String, HoldId) -> Kind, verdicts: Vec<Verdict>) -> Error {
+        let kind = kind(self.name().into(), self.id.clone());
+        Error::new(kind, self.coordinator.panel().report(verdicts))
     }
 
     /// What is written of it.
@@ -346,37 +306,43 @@ impl Hold {
         self.state().failed.clone()
     }
 
-    /// Takes one entry away; the last one ends the hold and gives its votes back.
-    pub(super) fn leave(&self) -> Left {
-        self.leave_in(self.state())
-    }
-
-    fn leave_in(&self, mut state: MutexGuard<'_, HoldState>) -> Left {
+    /// Takes one entry away. A hold that is lost says why.
+    fn take_entry(&self) -> Result<MutexGuard<'_, HoldState>, Error> {
+        let mut state = self.state();
         state.count -= 1;
         if state.count == 0 {
             self.holds.remove(self);
         }
-        if state.lease.duty(self.coordinator.clock().now()) == Duty::Lost {
-            drop(state);
-            return Left::Lost(self.lost());
+        if state.lease.duty(self.now()) != Duty::Lost {
+            return Ok(state);
         }
+        drop(state);
+        Err(self.lost())
+    }
+
+    /// Takes one entry away; the last one ends the hold and gives its votes back.
+    pub(super) fn leave(&self) -> Result<Left, Error> {
+        let mut state = self.take_entry()?;
         if state.count > 0 {
-            let left = u32::from(!crate::mutant!("inner_release_gives_back")) * state.count;
-            let release = self.record.release(&self.id, left);
-            return Left::Inner(self.coordinator.panel().ask_all(&release));
+            return Ok(Left::Inner(self.tell_count(&state)));
         }
         if self.hand_on(&mut state) {
-            return Left::HandedOn;
+            return Ok(Left::HandedOn);
         }
-        let frees_at = self.coordinator.clock().now() + state.longest;
-        Left::Last { replies: self.end(&mut state, End::Released), frees_at }
+        let frees_at = self.now() + state.longest;
+        Ok(Left::Last { replies: self.end_and_release(&mut state, End::Released), frees_at })
+    }
+
+    fn tell_count(&self, state: &HoldState) -> Replies {
+        let left = u32::from(!crate::mutant!("inner_release_gives_back")) * state.count;
+        self.coordinator.panel().ask_all(&self.record.release(&self.id, left))
     }
 
     /// Ends the hold because its client does; `None` where it had ended before.
     pub(crate) fn close(&self) -> Option<Replies> {
         let mut state = self.state();
         let open = state.end.is_none();
-        open.then(|| self.end(&mut state, End::Closed))
+        open.then(|| self.end_and_release(&mut state, End::Closed))
     }
 
     /// Counts the answers to a release. `is_last`: it gives the votes back, which may be asked for
@@ -391,29 +357,22 @@ impl Hold {
     /// last entry end with their leases, or after this time. Answers come where voters have to be
     /// told.
     pub(super) fn keep(&self, time: Option<Duration>) -> Result<Option<Replies>, Error> {
-        let mut state = self.state();
-        if state.count > 1 {
-            drop(self.leave_in(state));
+        let mut state = self.take_entry()?;
+        if state.count > 0 {
+            drop(self.tell_count(&state));
             return Ok(None);
         }
-        state.count = 0;
-        self.holds.remove(self);
-        let now = self.coordinator.clock().now();
-        if state.lease.duty(now) == Duty::Lost {
-            drop(state);
-            return Err(self.lost());
-        }
-        self.forget(&mut state, End::Released);
+        self.end(&mut state, End::Released);
         state.succession = None;
         let longest = state.longest;
         let time = time.filter(|time| *time < longest);
         let shorter = time.and_then(|time| self.record.shorten(&self.id, time));
-        Ok(shorter.map(|call| self.coordinator.panel().insist_all(&call, now + longest)))
+        Ok(shorter.map(|call| self.coordinator.panel().insist_all(&call, self.now() + longest)))
     }
 
-    fn end(&self, state: &mut HoldState, end: End) -> Replies {
-        self.forget(state, end);
-        let until = self.coordinator.clock().now() + state.longest;
+    fn end_and_release(&self, state: &mut HoldState, end: End) -> Replies {
+        self.end(state, end);
+        let until = self.now() + state.longest;
         let replies = self.coordinator.give_back(&self.record, &self.id, until);
         // Whoever is next in line asks behind the release.
         state.succession = None;
@@ -438,22 +397,22 @@ impl Hold {
         if handed_on {
             // The line ends when nobody stands there any more.
             state.succession = None;
-            self.forget(state, End::Released);
+            self.end(state, End::Released);
         }
         handed_on
     }
 
     /// From now on nobody here has it, and nobody renews it.
-    fn forget(&self, state: &mut HoldState, end: End) {
+    fn end(&self, state: &mut HoldState, end: End) {
         state.end = Some(end);
         state.lease.end();
         if let Some(place) = state.place.take() {
-            self.holds.agenda().remove(place);
+            self.holds.agenda.remove(place);
         }
         self.over.change(|over| *over = true);
-        let (now, series) = (self.coordinator.clock().now(), self.series());
+        let (held, series) = (self.now().since(self.acquired), self.series());
         series.held.change(-1.0);
-        series.hold_seconds.record(now.since(self.acquired).as_secs_f64());
+        series.hold_seconds.record(held.as_secs_f64());
     }
 
     /// Everybody who reads the deadline comes through here: so trust ends in time whoever asks,
@@ -480,7 +439,7 @@ impl Hold {
         if state.end.is_some() {
             return Listing::Done;
         }
-        let now = self.coordinator.clock().now();
+        let now = self.now();
         let at = match state.lease.duty(now) {
             Duty::Sleep(until) if !state.in_round => until,
             Duty::Renew if !state.in_round => now,
@@ -488,7 +447,7 @@ impl Hold {
         };
         let (from, to) = (state.place, (at, self.number));
         state.place = Some(to);
-        self.holds.agenda().put(Arc::clone(self), from, to, state.early())
+        self.holds.agenda.put(Arc::clone(self), from, to, state.early())
     }
 
     /// Whether a round is to begin; one that has not is looked after again when that is due. Trust
@@ -498,13 +457,12 @@ impl Hold {
         if state.end.is_some() {
             return false;
         }
-        let now = self.coordinator.clock().now();
+        let now = self.now();
         let duty = state.lease.duty(now);
-        let standings = &self.coordinator.panel().standings;
+        let Panel { standings, voters, .. } = self.coordinator.panel();
         if duty != Duty::Lost && !state.lease.is_fixed() && standings.out_of_step().is_some() {
             let why = |voter| standings.apart(voter).map_or(Cause::Unheard, Cause::OutOfStep);
-            let voters = 0..self.coordinator.panel().voters.len();
-            state.failed = voters.map(|voter| Verdict::Unknown(why(voter))).collect();
+            state.failed = (0..voters.len()).map(|voter| Verdict::Unknown(why(voter))).collect();
             self.lose(&mut state, HoldLoss::OutOfStep);
             return false;
         }
@@ -531,7 +489,7 @@ impl Hold {
         let is_long = |since: Moment| now.since(since) >= lease;
         if !state.warned
             && is_long(self.acquired)
-            && self.coordinator.waits_since(self.record()).is_some_and(is_long)
+            && self.coordinator.waits_since(&*self.record).is_some_and(is_long)
         {
             state.warned = true;
             let (lock, waits) = (self.name(), Rounded(lease));
@@ -549,18 +507,16 @@ impl Hold {
 
     /// A round is over. `again`: there is a reason for another one.
     pub(super) fn end_round(self: &Arc<Self>, again: bool) {
-        {
-            let mut state = self.state();
-            state.in_round = false;
-            if again {
-                state.lease.renew_now(self.coordinator.clock().now());
-            }
+        let mut state = self.state();
+        state.in_round = false;
+        if again {
+            state.lease.renew_now(self.now());
         }
     }
 
     /// Makes a renewal due.
     pub(super) fn renew_now(self: &Arc<Self>) {
-        self.state().lease.renew_now(self.coordinator.clock().now());
+        self.state().lease.renew_now(self.now());
     }
 
     /// Whether the last round failed; and now whether this one has.
@@ -616,45 +572,31 @@ enum HoldLoss {
 }
 
 impl HoldLoss {
-    /// What errors and the log say.
-    fn text(self) -> Cow<'static, str> {
-        let text = match self {
+    /// What metrics call it, and what errors and the log say.
+    fn told(self) -> (&'static str, Cow<'static, str>) {
+        let (reason, text) = match self {
             Self::Unattended(late) => {
-                return format!(
+                let text = format!(
                     "its validity ended {} before this was noticed: the process, its runtime or \
                      the machine stood still",
                     Rounded(late)
-                )
-                .into();
+                );
+                return ("expired", text.into());
             }
             Self::TooLong(most) => {
-                return format!("held for longer than hold_at_most of {}", Rounded(most)).into();
+                let text = format!("held for longer than hold_at_most of {}", Rounded(most));
+                return ("too_long", text.into());
             }
-            Self::Expired => "its validity ended without a renewal by a majority",
-            Self::Fixed => "its fixed lease ended",
-            Self::Revoked => "it was ended by force",
-            Self::Superseded => "another hold has a majority",
-            Self::Vanished => "a majority of voters no longer had its vote",
-            Self::Abandoned => "the runtime on which its client lived has ended",
-            Self::Forsaken => "another lock of the same guard was lost",
-            Self::OutOfStep => "clients disagree about the voters",
+            Self::Expired => ("expired", "its validity ended without a renewal by a majority"),
+            Self::Fixed => ("fixed", "its fixed lease ended"),
+            Self::Revoked => ("forced", "it was ended by force"),
+            Self::Superseded => ("superseded", "another hold has a majority"),
+            Self::Vanished => ("vanished", "a majority of voters no longer had its vote"),
+            Self::Abandoned => ("abandoned", "the runtime on which its client lived has ended"),
+            Self::Forsaken => ("forsaken", "another lock of the same guard was lost"),
+            Self::OutOfStep => ("out_of_step", "clients disagree about the voters"),
         };
-        text.into()
-    }
-
-    /// What metrics call it.
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Expired | Self::Unattended(_) => "expired",
-            Self::Fixed => "fixed",
-            Self::TooLong(_) => "too_long",
-            Self::Revoked => "forced",
-            Self::Superseded => "superseded",
-            Self::Vanished => "vanished",
-            Self::Abandoned => "abandoned",
-            Self::Forsaken => "forsaken",
-            Self::OutOfStep => "out_of_step",
-        }
+        (reason, text.into())
     }
 }
 
@@ -684,7 +626,7 @@ mod tests {
             (HoldLoss::Forsaken, "another lock of the same guard was lost"),
             (HoldLoss::OutOfStep, "clients disagree about the voters"),
         ] {
-            assert_eq!(loss.text(), told);
+            assert_eq!(loss.told().1, told);
         }
     }
 }

@@ -13,10 +13,7 @@ use futures::{
 };
 use tracing::field::Empty;
 
-use super::{
-    agenda::{Agenda, AgendaPlace, Listing},
-    held::Hold,
-};
+use super::{Agenda, AgendaPlace, Hold, Listing};
 use crate::{
     acquire::Coordinator,
     clock::{Clock, Moment},
@@ -55,12 +52,11 @@ impl Drop for Watched {
 
 /// Has a hold looked after when that is next due.
 pub(super) fn attend(hold: &Arc<Hold>) {
-    let agenda = hold.holds().agenda();
     match hold.put_on_agenda() {
         Listing::Done => {}
         Listing::Unwatched => {
-            let coordinator = hold.coordinator();
-            coordinator.spawn(watch(Arc::clone(agenda), coordinator));
+            let Hold { holds, coordinator, .. } = &**hold;
+            coordinator.spawn(watch(Arc::clone(&holds.agenda), coordinator));
         }
         Listing::Over => hold.abandon(),
     }
@@ -96,7 +92,7 @@ async fn look_after(
     // A program that takes locks for moments only writes none of it.
     let (oldest, mut tell_at) = (OldestHolds::new(), clock.now() + AGES);
     loop {
-        let seen = agenda.sooner().version();
+        let seen = agenda.sooner.version();
         let busy = !waiting.is_empty() || !rounds.is_empty();
         let (due, next) = agenda.take_due(clock.now(), busy);
         if due.is_empty() && next.is_none() && !busy {
@@ -124,7 +120,7 @@ async fn look_after(
         let next = next.into_iter().chain(grows).fold(tell_at, Moment::min);
         tokio::select! {
             biased;
-            () = agenda.sooner().changed_since(seen) => {}
+            () = agenda.sooner.changed_since(seen) => {}
             // A voter has come back: before others forget, it is told what it had. Or less is left
             // of the leases than it seemed.
             () = returned.changed_since(seen_return) => {
@@ -148,7 +144,7 @@ async fn look_after(
 
 fn tell_ages(oldest: &OldestHolds, agenda: &Agenda<Hold>, now: Moment) {
     let holds = agenda.all();
-    let ages = holds.iter().map(|hold| (hold.series(), hold.age(now)));
+    let ages = holds.iter().map(|hold| (hold.series(), now.since(hold.acquired)));
     // A recorder of metrics that panics is no reason to renew none.
     let _ = catch_unwind(AssertUnwindSafe(|| oldest.tell(ages)));
 }
@@ -183,7 +179,7 @@ impl RoundRoom {
 /// A round of renewal. Where it panics the others go on, and the hold is renewed again when that
 /// is due.
 async fn round(hold: Arc<Hold>) {
-    let returned = hold.coordinator().panel().standings.returned();
+    let returned = hold.coordinator.panel().standings.returned();
     let seen_return = returned.version();
     // Nothing is half done after a panic: the lock of the state spans each change.
     let _ = AssertUnwindSafe(renew(&hold)).catch_unwind().await;
@@ -192,35 +188,25 @@ async fn round(hold: Arc<Hold>) {
 }
 
 async fn renew(hold: &Arc<Hold>) {
-    let over = hold.over();
-    let seen = over.version();
-    let Some((mut round, mut exchange)) = hold.renew() else { return };
-    let (kind, lock, id) = (hold.record().kind().name, hold.name(), hold.id());
+    let Some(exchange) = hold.start_round(None, 0) else { return };
+    let (kind, lock, id) = (hold.record.kind().name, hold.name(), &hold.id);
     let span = tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty);
-    let (deadline, votes_end) = (hold.deadline(), hold.votes_end());
-    let validity = hold.terms().validity();
-    let end = tokio::select! {
-        biased;
-        () = over.changed_since(seen) => None,
-        end = hold.conclude(&mut round, &mut exchange) => Some(end),
-    };
-    // A voter that has forgotten the hold says so once.
-    hold.hear_on(exchange);
-    if let Some(end) = end {
-        let now = hold.coordinator().clock().now();
-        let left = deadline.since(now);
+    let (terms, deadline, votes_end) =
+        hold.lease(|lease| (lease.terms(), lease.deadline(), lease.votes_end()));
+    if let Some(end) = hold.conclude(exchange).await {
+        let now = hold.now();
         let outcome = match end {
             RoundEnd::Renewed => {
                 if hold.fails_again(false) {
                     tracing::warn!(parent: &span, lock, hold = %id, "renewed again");
                 }
-                let share = votes_end.since(now).div_duration_f64(validity);
+                let share = votes_end.since(now).div_duration_f64(terms.validity());
                 hold.series().renewal_validity.record(share);
                 "renewed"
             }
             RoundEnd::Failed => {
-                let voters = hold.coordinator().panel().report(hold.failed());
-                let (on, voters) = (&span, Listed(&voters));
+                let voters = hold.coordinator.panel().report(hold.failed());
+                let (on, voters, left) = (&span, Listed(&voters), deadline.since(now));
                 // Once for all rounds that fail one after the other.
                 if hold.fails_again(true) {
                     tracing::debug!(parent: on, lock, hold = %id, ?left, %voters, "renewal failed");

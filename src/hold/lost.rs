@@ -1,4 +1,5 @@
-//! The end of a hold, as something that can be waited for without a guard.
+//! The end of a hold, or of several that stand or fall together, as something that can be waited
+//! for without a guard.
 
 use std::{
     fmt,
@@ -9,7 +10,7 @@ use std::{
 
 use futures::future::select_all;
 
-use super::{held::Hold, together::first_loss_of};
+use super::{Entry, Hold};
 use crate::proto::Error;
 
 /// Completes when a hold is over, or one of several, with the reason:
@@ -43,21 +44,13 @@ pub struct Lost {
 }
 
 impl Lost {
-    pub(super) fn of(hold: &Arc<Hold>) -> Self {
-        let waiting = Arc::clone(hold);
-        let wait = Box::pin(async move {
-            waiting.until_lost().await;
-            waiting.lost()
-        });
-        Self { holds: vec![Arc::clone(hold)], wait }
-    }
-
     /// When one of them is over, and there is one at least.
-    pub(super) fn of_any(holds: Vec<Arc<Hold>>) -> Self {
+    pub(super) fn of(holds: Vec<Arc<Hold>>) -> Self {
         let waiting = holds.clone();
         let wait = Box::pin(async move {
-            let (why, ..) = select_all(waiting.iter().map(Self::of)).await;
-            first_loss_of(&waiting).unwrap_or(why)
+            let ends = waiting.iter().map(|hold| Box::pin(hold.until_lost()));
+            let ((), first, _) = select_all(ends).await;
+            first_loss_of(&waiting).unwrap_or_else(|| waiting[first].lost())
         });
         Self { holds, wait }
     }
@@ -73,16 +66,56 @@ impl Future for Lost {
 
 impl Clone for Lost {
     fn clone(&self) -> Self {
-        match &*self.holds {
-            [hold] => Self::of(hold),
-            holds => Self::of_any(holds.to_vec()),
-        }
+        Self::of(self.holds.clone())
     }
 }
 
 impl fmt::Debug for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids: Vec<_> = self.holds.iter().map(|hold| hold.id()).collect();
+        let ids: Vec<_> = self.holds.iter().map(|hold| &hold.id).collect();
         f.debug_struct("Lost").field("holds", &ids).finish_non_exhaustive()
     }
+}
+
+// Holds that stand or fall together.
+
+/// Ends all of these holds as lost as soon as one of them is, so that nobody waits for what is of
+/// no use without it. Whoever has them need not wait for that: any of them shows that it is lost.
+pub(crate) fn stand_or_fall(entries: &[Entry]) {
+    if entries.len() < 2 || crate::mutant!("others_outlive_the_lost_one") {
+        return;
+    }
+    let holds = holds(entries);
+    let coordinator = Arc::clone(&holds[0].coordinator);
+    coordinator.spawn(async move {
+        if !Lost::of(holds.clone()).await.is_released() {
+            for hold in &holds {
+                hold.forsake();
+            }
+        }
+    });
+}
+
+/// Completes when one of them is lost, with the reason.
+pub(crate) fn one_is_lost(entries: &[Entry]) -> Lost {
+    Lost::of(holds(entries))
+}
+
+/// Why one of them is lost: of several the one that took the others along.
+pub(crate) fn first_loss(entries: &[Entry]) -> Option<Error> {
+    if entries.iter().all(Entry::is_held) {
+        return None;
+    }
+    first_loss_of(&holds(entries))
+}
+
+fn first_loss_of(holds: &[Arc<Hold>]) -> Option<Error> {
+    let mut lost: Vec<_> = holds.iter().filter(|hold| !hold.is_held()).collect();
+    // What has not ended yet is lost by the clock.
+    lost.sort_by_key(|hold| hold.is_forsaken());
+    lost.first().map(|hold| hold.lost())
+}
+
+fn holds(entries: &[Entry]) -> Vec<Arc<Hold>> {
+    entries.iter().map(|entry| Arc::clone(&entry.hold)).collect()
 }

@@ -1,17 +1,16 @@
 //! Holding: one outermost acquisition of one lock, from its majority to its end.
 
-mod agenda;
 mod enter;
 mod entry;
 mod held;
 mod holds;
 mod keeper;
 mod lost;
-mod together;
 
 pub(crate) use enter::LockRequest;
 pub(crate) use entry::Entry;
 pub(crate) use held::Hold;
 pub(crate) use holds::Holds;
+use holds::{Agenda, AgendaPlace, Listing};
 pub use lost::Lost;
-pub(crate) use together::{first_loss, one_is_lost, stand_or_fall};
+pub(crate) use lost::{first_loss, one_is_lost, stand_or_fall};

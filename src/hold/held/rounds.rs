@@ -11,11 +11,12 @@ use crate::{
     voter::{Call, LateEar, Outcome, Replies},
 };
 
-/// What a round asked for, and the answers to it.
+/// A round under way.
 #[derive(Debug)]
 pub(in crate::hold) struct Exchange {
-    pub(super) sent: RoundSent,
-    pub(super) replies: Replies,
+    round: Round,
+    sent: RoundSent,
+    replies: Replies,
 }
 
 /// What a round asked for.
@@ -67,21 +68,18 @@ struct RoundHeard {
 }
 
 impl Hold {
-    /// Starts a round of renewal that also tells the count. `None` once the hold has ended.
-    pub(in crate::hold) fn renew(&self) -> Option<(Round, Exchange)> {
-        self.start_round(None, 0)
-    }
-
-    /// Enters once more, if the hold is held, and asks for a lease as long as is wanted. The count
-    /// stands until [`leave`](Self::leave).
-    pub(in crate::hold) fn enter(&self, request: Option<Terms>) -> Option<(Round, Exchange)> {
-        self.start_round(request, 1)
-    }
-
+    /// Starts a round of renewal that also tells the count; nothing once the hold has ended. Those
+    /// who enter once more ask for a lease as long as they want, and count until they
+    /// [leave](Self::leave).
+    ///
     /// Sends within the lock, so that every voter gets the counts in the order they came about.
-    fn start_round(&self, request: Option<Terms>, entries: u32) -> Option<(Round, Exchange)> {
+    pub(in crate::hold) fn start_round(
+        &self,
+        request: Option<Terms>,
+        entries: u32,
+    ) -> Option<Exchange> {
         let mut state = self.state();
-        let now = self.coordinator.clock().now();
+        let now = self.now();
         if state.lease.duty(now) == Duty::Lost {
             return None;
         }
@@ -96,7 +94,7 @@ impl Hold {
         let (round_id, stood_still) = (state.support.begin(), state.stood_still);
         let sent = RoundSent { round: round_id, terms, started: now, stood_still, in_full };
         let replies = panel.ask_all(&self.renewal(&state, sent, false));
-        Some((round, Exchange { sent, replies }))
+        Some(Exchange { round, sent, replies })
     }
 
     /// `is_anew`: to voters that have said that they have no vote of the hold.
@@ -110,7 +108,7 @@ impl Hold {
     /// Asks some voters of a round again, unless the hold has ended. Tells the count as it is now.
     fn ask_again(&self, exchange: &mut Exchange, voters: &[usize]) {
         let state = self.state();
-        if state.lease.duty(self.coordinator.clock().now()) == Duty::Lost {
+        if state.lease.duty(self.now()) == Duty::Lost {
             return;
         }
         let call = self.renewal(&state, exchange.sent, true);
@@ -118,7 +116,7 @@ impl Hold {
     }
 
     fn heard(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
-        let (clock, panel) = (self.coordinator.clock(), self.coordinator.panel());
+        let panel = self.coordinator.panel();
         let place = outcome.as_ref().ok().map(|answer| answer.place);
         let Vote { mut verdict, slots, .. } = Vote::of(outcome);
         // Those that it gave are no use to the hold.
@@ -128,7 +126,7 @@ impl Hold {
         let kept_out = place.and_then(|place| panel.standings.kept_out(place, sent.started));
         let mut state = self.state();
         let verdict = state.support.counted(voter, verdict, kept_out);
-        let (at, sent) = (clock.now(), sent.backdated(state.stood_still));
+        let (at, sent) = (self.now(), sent.backdated(state.stood_still));
         let lost = state.support.heard(voter, &verdict, sent.heard(at));
         let is_sound = verdict == Verdict::Granted && kept_out.is_none();
         state.checkup.heard(voter, is_sound, sent.in_full);
@@ -144,19 +142,17 @@ impl Hold {
 
     /// Has the answers heard that nobody waits for any more: a voter that has forgotten the hold
     /// says so once.
-    pub(in crate::hold) fn hear_on(self: &Arc<Self>, exchange: Exchange) {
-        let Exchange { sent, replies } = exchange;
+    pub(super) fn hear_on(self: &Arc<Self>, sent: RoundSent, replies: Replies) {
         replies.hand_over(|| Arc::new(LateAnswers { hold: Arc::clone(self), sent }));
     }
 
     fn hear_late(self: &Arc<Self>, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) {
         let heard = self.heard(sent, voter, outcome);
-        if heard.verdict == Verdict::Revoked {
-            self.lose(&mut self.state(), HoldLoss::Revoked);
-        } else if heard.is_forgotten {
-            self.lose(&mut self.state(), HoldLoss::Vanished);
-        } else if heard.verdict == Verdict::Absent {
-            self.put_right(sent, &[voter]);
+        match heard.verdict {
+            Verdict::Revoked => self.lose(&mut self.state(), HoldLoss::Revoked),
+            _ if heard.is_forgotten => self.lose(&mut self.state(), HoldLoss::Vanished),
+            Verdict::Absent => self.put_right(sent, &[voter]),
+            _ => {}
         }
     }
 
@@ -164,7 +160,7 @@ impl Hold {
     /// it has ended.
     pub(super) fn put_right(self: &Arc<Self>, sent: RoundSent, voters: &[usize]) {
         let state = self.state();
-        let now = self.coordinator.clock().now();
+        let now = self.now();
         if voters.is_empty() || state.lease.duty(now) == Duty::Lost {
             return;
         }
@@ -172,28 +168,38 @@ impl Hold {
         let call = self.renewal(&state, sent, true);
         let replies = self.coordinator.panel().ask(voters, &call);
         drop(state);
-        self.hear_on(Exchange { sent, replies });
+        self.hear_on(sent, replies);
     }
 
     /// Keeps the terms of an entry that was granted.
     pub(in crate::hold) fn widen(self: &Arc<Self>, terms: Terms, renewed: bool) {
         let mut state = self.state();
         if state.end.is_none() {
-            state.lease.widen(terms, renewed, self.coordinator.clock().now());
+            state.lease.widen(terms, renewed, self.now());
         }
     }
 
-    /// Listens to a round until it is decided, and draws the consequences.
+    /// Listens to a round until it is decided, and draws the consequences. Nothing comes of it where
+    /// the hold ends before.
     pub(in crate::hold) async fn conclude(
-        &self,
-        round: &mut Round,
-        exchange: &mut Exchange,
-    ) -> RoundEnd {
+        self: &Arc<Self>,
+        mut exchange: Exchange,
+    ) -> Option<RoundEnd> {
+        let end = tokio::select! {
+            biased;
+            () = self.over.until(|over| *over) => None,
+            end = self.decide(&mut exchange) => Some(end),
+        };
+        self.hear_on(exchange.sent, exchange.replies);
+        end
+    }
+
+    async fn decide(&self, exchange: &mut Exchange) -> RoundEnd {
         let clock = self.coordinator.clock();
         // Read once for each answer: many rounds go on at the same time.
         let mut now = exchange.sent.started;
         let end = loop {
-            match round.next(now, || self.coordinator.chance()) {
+            match exchange.round.next(now, || self.coordinator.chance()) {
                 RoundNext::End(end) => break end,
                 RoundNext::AskAgain(voters) => self.ask_again(exchange, &voters),
                 RoundNext::Wait(until) => {
@@ -205,9 +211,9 @@ impl Hold {
                     let heard = self.heard(exchange.sent, voter, &outcome);
                     now = heard.at;
                     let is_absent = heard.verdict == Verdict::Absent;
-                    round.heard(voter, heard.verdict, heard.suspected);
+                    exchange.round.heard(voter, heard.verdict, heard.suspected);
                     if heard.is_forgotten {
-                        round.vanish();
+                        exchange.round.vanish();
                     } else if is_absent {
                         // That it has no vote of the hold is known now.
                         self.ask_again(exchange, &[voter]);
@@ -234,11 +240,11 @@ impl Hold {
                     let release = self.record.release(&self.id, 0);
                     drop(self.coordinator.panel().ask_all(&release));
                 }
-                state.failed = round.verdicts();
+                state.failed = exchange.round.verdicts();
             }
             RoundEnd::Superseded | RoundEnd::Vanished => {
                 let mut state = self.state();
-                state.failed = round.verdicts();
+                state.failed = exchange.round.verdicts();
                 let loss = match end {
                     RoundEnd::Vanished => HoldLoss::Vanished,
                     _ if state.failed.contains(&Verdict::Revoked) => HoldLoss::Revoked,
