@@ -489,7 +489,7 @@ impl Hold {
         let is_long = |since: Moment| now.since(since) >= lease;
         if !state.warned
             && is_long(self.acquired)
-            && self.coordinator.waits_since(&*self.record).is_some_and(is_long)
+            && self.coordinator.waits_since(&self.record).is_some_and(is_long)
         {
             state.warned = true;
             let (lock, waits) = (self.name(), Rounded(lease));

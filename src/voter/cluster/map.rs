@@ -124,8 +124,8 @@ impl Map {
         (0..SLOTS).filter(move |slot| self.shard(*slot) == Some(shard))
     }
 
-    /// Where the mark is of the server that leads this shard: in one of its own slots. Nothing where
-    /// that has no slots, and so nothing that it could have forgotten.
+    /// Where the mark is of the server that leads this shard: in one of its own slots. Nothing
+    /// where that has no slots, and so nothing that it could have forgotten.
     pub(super) fn mark(&self, shard: usize, key: &str) -> Option<Arc<str>> {
         led_into(chosen(self.slots(shard))?, key)
     }

@@ -22,15 +22,20 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use fred::types::{Resp3Frame as Frame, config::Options};
 use futures::future::try_join_all;
 
 use super::{IDENTIFICATION, Looks, Runner, link::Link, wire};
 use crate::{
     clock::Clock,
-    proto::{Cause, ClockOffset, FoundLock, Persistence, ServerInfo},
+    keys::Word,
+    proto::{Cause, ClockOffset, FoundLock, HoldId, Persistence, ServerInfo},
     scripts::{Answer, Mark, Value, voter::LOOK},
-    voter::{Birth, Identity, KeysFound, Memory, Outcome, Stamp, contract::is_passing},
+    voter::{
+        Birth, Call, Identity, KeysFound, Memory, Outcome, Request, Requests, Stamp,
+        contract::is_passing,
+    },
 };
 
 /// For how long a primary of a cluster that is cut off from the others goes on to serve, where its
@@ -205,25 +210,31 @@ pub(super) fn is_elsewhere(why: &str) -> bool {
 pub(super) async fn rename(link: &Link, met: &Identity, life: &str) -> Outcome<()> {
     let Some(Birth { mark, name, .. }) = &met.birth else { return Ok(()) };
     let name = name.split('/').next().unwrap_or_default();
-    look_at_mark(link, mark, life, None, name).await.map(drop)
+    look_at_mark(link, &look_call(mark, life, None, name)).await.map(drop)
 }
 
-/// What the script says that looks at the mark. `keeps`: whether the server forgets nothing by a
-/// restart; what was known of it in this life stays, where it was not asked. Data that are called
-/// `lost` get another name.
-pub(super) async fn look_at_mark(
-    link: &Link,
-    key: &str,
-    life: &str,
-    keeps: Option<bool>,
-    lost: &str,
-) -> Outcome<Outcome<Answer>> {
+/// A call that reads the mark at `key`, and writes it. `keeps`: whether the server forgets nothing
+/// by a restart; what was known of it in this life stays, where it was not asked. Data that are
+/// called `lost` get another name.
+pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: &str) -> Call {
     let keeps = keeps.map_or("", |keeps| if keeps { "1" } else { "0" });
     let kept = MARK_IS_KEPT.as_millis().to_string();
     // A name for data that have none.
     let birth = format!("{:016x}", rand::random::<u64>());
-    let words = [LOOK.source, "1", key, &kept, &birth, life, keeps, lost];
-    let answer = wire::unpacked(ask(link, "EVAL", &words).await?);
+    // Each look stands for itself: no later one makes it needless where a server forgot the script.
+    let itself = HoldId::parse(&birth);
+    let args = [Word::from(&birth), life.into(), keeps.into(), lost.into()];
+    let requests = Requests::One(Request::new([Word::from(key)], args, Some(&itself)));
+    let (shared, deadline) = ([kept.into()].into(), IDENTIFICATION);
+    Call { script: &LOOK, shared, requests, deadline, longest: deadline }
+}
+
+/// The answer to that on a connection by which no other scripts leave yet.
+async fn look_at_mark(link: &Link, call: &Call) -> Outcome<Outcome<Answer>> {
+    let source = Bytes::from_static(LOOK.source.as_bytes());
+    let words = wire::arguments(call, source, "PUBLISH", false, None);
+    let reply = link.command(&patient(), "EVAL", words).await;
+    let answer = wire::unpacked(link.noted(reply, IDENTIFICATION)?);
     if wire::is_of_a_replica(&answer) {
         return Err(Cause::Rejected(link.demote()));
     }
@@ -240,7 +251,7 @@ async fn look(
     is_unmarked: &AtomicBool,
 ) -> Outcome<Option<Mark>> {
     let server = &link.place;
-    match look_at_mark(link, key, life, keeps, "").await? {
+    match look_at_mark(link, &look_call(key, life, keeps, "")).await? {
         Ok(answer) => {
             if is_unmarked.swap(false, Relaxed) {
                 tracing::warn!(%server, "the mark of a server can be read again");
@@ -279,10 +290,13 @@ async fn look(
 
 /// An error reply is a frame too.
 pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
-    // The news of a connection comes a little before fred counts it as one.
-    let options = Options { fail_fast: false, ..Link::options(IDENTIFICATION) };
-    let reply = link.command(&options, name, words.iter().map(|word| (*word).into()).collect());
-    link.noted(reply.await, IDENTIFICATION)
+    let words = words.iter().map(|word| (*word).into()).collect();
+    link.noted(link.command(&patient(), name, words).await, IDENTIFICATION)
+}
+
+/// The news of a connection comes a little before fred counts it as one.
+fn patient() -> Options {
+    Options { fail_fast: false, ..Link::options(IDENTIFICATION) }
 }
 
 /// One line of an answer to `INFO`.
@@ -347,9 +361,9 @@ const COVERAGE: &str = "cluster-require-full-coverage";
 /// The most steps of one search.
 const STEPS: usize = 10_000;
 
-/// What locks need: each a command by which nothing changes. One that would write has arguments that
-/// make no sense, of which the server says so after it has looked whether the command is allowed.
-/// `KEY`, `CHANNEL` and `CALLS` stand for names of this client.
+/// What locks need: each a command by which nothing changes. One that would write has arguments
+/// that make no sense, of which the server says so after it has looked whether the command is
+/// allowed. `KEY`, `CHANNEL` and `CALLS` stand for names of this client.
 const COMMANDS: &str = "\
 PING,INFO server,CLIENT ID,CONFIG GET save,TIME,EVAL return 0,\
 EVALSHA 0000000000000000000000000000000000000000 0,GET KEY,SET KEY  PX 0,HSET KEY f v f,\
@@ -496,6 +510,12 @@ fn lacked(why: &str, right: &str, name: Option<&str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_look_overtakes_another() {
+        let look = || look_call("mark", "life/", None, "").requests[0].party;
+        assert_ne!(look(), look());
+    }
 
     fn told(uptime: &str, more: &str) -> Outcome<Identity> {
         let info = format!(

@@ -348,8 +348,8 @@ impl Runner {
     }
 
     /// Who answers on the connection that stands: what was said there; and whether it takes new
-    /// votes now. It is asked to write its mark, on the connection by which scripts leave for
-    /// locks: what ends that would end them.
+    /// votes now. It is asked to write its mark, by the way on which scripts leave for locks: what
+    /// ends that would end them.
     async fn identity(&self) -> Outcome<Identity> {
         let link = self.gate.pass()?;
         let Some((identity, life)) = link.known.get() else { return Err(Cause::Unheard) };
@@ -358,16 +358,12 @@ impl Runner {
             self.reply("PING", &[]).await?;
             return Ok(identity.clone());
         };
-        let mark = identity::look_at_mark(&link, key, life, None, "");
-        let refuses = match self.answered(&link, mark).await {
-            Ok(Ok(answer)) => Mark::read(&answer).and_then(|mark| mark.refusal),
-            Ok(Err(Cause::Rejected(why))) => (!identity::is_elsewhere(&why)).then_some(why),
-            Ok(Err(cause)) | Err(cause) => {
-                if link.is_demoted.load(Relaxed) {
-                    self.gate.over(&link, &link.demote());
-                }
-                return Err(cause);
-            }
+        let mark = identity::look_call(key, life, None, "");
+        let answer = self.answers(&mark, false).await?.pop();
+        let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
+            Ok(answer) => Mark::read(&answer).and_then(|mark| mark.refusal),
+            Err(Cause::Rejected(why)) => (!identity::is_elsewhere(&why)).then_some(why),
+            Err(cause) => return Err(cause),
         };
         Ok(Identity { refuses, ..identity.clone() })
     }
