@@ -17,7 +17,7 @@ pub fn documented() -> Vec<&'static str> {
 pub fn of_shared_locks() -> Vec<String> {
     let row = PAGE
         .lines()
-        .find_map(|line| line.strip_suffix("| for read/write locks and semaphores only |"));
+        .find_map(|line| line.strip_suffix(": for read/write locks and semaphores only"));
     let names = row.expect("the page says so").split('`').skip(1).step_by(2);
     names.map(|name| format!("+{name}")).collect()
 }
