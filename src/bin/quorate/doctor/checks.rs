@@ -131,7 +131,10 @@ fn wakes(voter: &VoterSurvey) -> Option<Finding> {
     let finding = match &voter.wakes {
         Ok(()) => Check::Wakeups.ok("it delivers what is published"),
         Err(cause) => Check::Wakeups
-            .warning(cause, "who waits for a lock hears of a release up to two seconds late")
+            .warning(
+                cause.to_string(),
+                "who waits for a lock hears of a release up to two seconds late",
+            )
             .mend("give the user +subscribe, +unsubscribe and its channels"),
     };
     Some(finding.of(&voter.status.voter))
@@ -230,26 +233,29 @@ fn steps(survey: &Survey) -> Vec<Finding> {
         );
         let mend =
             "give all clients the voters of one step, or of the next, and the same other settings";
-        Check::Roster.error(entry, means).mend(mend)
+        Check::Roster.error(entry.to_string(), means).mend(mend)
     });
     let well: Vec<_> = survey.roster.iter().filter(|entry| !entry.clashes).collect();
     let there: Vec<_> = well.iter().filter(|entry| entry.seen <= THERE).collect();
     let agreed = match there.as_slice() {
         [] if well.is_empty() => vec![Check::Roster.ok("no client has been here within 30 days")],
-        [] => vec![Check::Roster.ok(well[0]).means("no client is here now")],
+        [] => vec![Check::Roster.ok(well[0].to_string()).means("no client is here now")],
         [one] if one.replaced.is_none() => {
             let means = "all clients that are here agree about the voters";
-            vec![Check::Roster.ok(one).means(means)]
+            vec![Check::Roster.ok(one.to_string()).means(means)]
         }
         [one] => {
             let means =
                 "the voters are being changed, and all clients are in the step of both sets";
-            vec![Check::Roster.warning(one, means).mend(gone(&well, one))]
+            vec![Check::Roster.warning(one.to_string(), means).mend(gone(&well, one))]
         }
         several => {
             let means = "the voters are being changed: clients are in two steps";
             let mend = "go on until all clients are in one step";
-            several.iter().map(|entry| Check::Roster.warning(entry, means).mend(mend)).collect()
+            several
+                .iter()
+                .map(|entry| Check::Roster.warning(entry.to_string(), means).mend(mend))
+                .collect()
         }
     };
     clashes.chain(agreed).collect()
@@ -284,7 +290,7 @@ fn connection(voter: &VoterSurvey, longest_lease: Duration) -> Vec<Finding> {
              clock set (each costs {})",
             Short(longest_lease)
         );
-        return vec![Check::Connection.warning(quarantined, means).mend(mend)];
+        return vec![Check::Connection.warning(quarantined.to_string(), means).mend(mend)];
     }
     let silent = voter.servers.iter().filter_map(|report| {
         let seen = format!("{}: {}", report.server, report.info.as_ref().err()?);
@@ -305,7 +311,7 @@ pub(super) fn unreachable(cause: &Cause) -> Finding {
         ),
     };
     let mend = login_to_set(&cause.to_string()).unwrap_or(mend);
-    check.error(cause, "it has no vote").mend(mend)
+    check.error(cause.to_string(), "it has no vote").mend(mend)
 }
 
 fn version(info: &ServerInfo) -> Finding {

@@ -73,7 +73,7 @@ fn of_error(error: &Error) -> Vec<Finding> {
     let mut findings = Vec::new();
     if voters.is_empty() {
         let means = "no client can be connected with these settings";
-        let finding = Check::Settings.error(error, means);
+        let finding = Check::Settings.error(error.to_string(), means);
         findings.push(finding.mend("correct the setting that the text names"));
     } else if !error.is_invalid() {
         let is_met = |report: &&VoterReport| !matches!(report.verdict, Verdict::Unknown(_));
@@ -149,20 +149,20 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    fn found(self, level: Level, seen: impl ToString, means: impl Into<String>) -> Finding {
-        let (seen, means) = (seen.to_string(), means.into());
+    fn found(self, level: Level, seen: impl Into<String>, means: impl Into<String>) -> Finding {
+        let (seen, means) = (seen.into(), means.into());
         Finding { check: self, level, of: Vec::new(), seen, means, mend: String::new() }
     }
 
-    fn ok(self, seen: impl ToString) -> Finding {
+    fn ok(self, seen: impl Into<String>) -> Finding {
         self.found(Level::Ok, seen, "")
     }
 
-    fn warning(self, seen: impl ToString, means: impl Into<String>) -> Finding {
+    fn warning(self, seen: impl Into<String>, means: impl Into<String>) -> Finding {
         self.found(Level::Warning, seen, means)
     }
 
-    fn error(self, seen: impl ToString, means: impl Into<String>) -> Finding {
+    fn error(self, seen: impl Into<String>, means: impl Into<String>) -> Finding {
         self.found(Level::Error, seen, means)
     }
 }
@@ -216,8 +216,8 @@ impl Finding {
 
     fn json(&self) -> Value {
         json!({
-            "check": name(self.check),
-            "level": name(self.level),
+            "check": name(&self.check),
+            "level": name(&self.level),
             "server": self.of.first(),
             "seen": self.seen,
             "means": self.means,
@@ -227,7 +227,7 @@ impl Finding {
 
     /// One line, or several of this width.
     fn show(&self, frame: &mut Frame, width: Option<usize>) {
-        let (level, check) = (name(self.level), name(self.check));
+        let (level, check) = (name(&self.level), name(&self.check));
         let of = if self.of.is_empty() { String::new() } else { self.of.join(", ") + ": " };
         let mut text = of + &self.seen;
         for more in [&self.means, &self.mend].into_iter().filter(|text| !text.is_empty()) {
@@ -245,7 +245,7 @@ impl Finding {
 }
 
 /// As programs know it, too.
-fn name(value: impl ValueEnum) -> String {
+fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
