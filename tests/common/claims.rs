@@ -83,3 +83,11 @@ macro_rules! claims {
         }
     };
 }
+
+/// Waits until this is so, while other tasks run; there may be awaits in it.
+#[macro_export]
+macro_rules! until {
+    ($what:expr, $is_so:expr $(,)?) => {
+        $crate::prelude::eventually_async($what, async || $is_so).await
+    };
+}

@@ -28,6 +28,13 @@ impl Failures {
     }
 }
 
+/// It was refused before anything was sent, with the values that are wrong.
+#[track_caller]
+pub fn assert_invalid(error: &Error, message: &str) {
+    assert!(error.is_invalid() && error.to_string().contains(message), "{error}");
+    assert!(error.voters().is_empty(), "{error}");
+}
+
 impl Display for Failures {
     fn fmt(&self, f: &mut Formatter<'_>) -> Written {
         write!(f, "{:?} lost, {:?} without a quorum for long", self.lost, self.without_a_quorum)

@@ -9,13 +9,12 @@ use quorate::{
 use tokio::{runtime::Handle, time::Instant};
 
 use quorate_support::{
-    NODE_PASSWORD, Proxy, RedisServer, Reply, Settings, eventually_async, lock_node,
-    without_lasting,
+    NODE_PASSWORD, Proxy, RedisServer, Reply, Settings, lock_node, without_lasting,
 };
 
 use crate::{
     kind::{Client, Kind},
-    rights,
+    rights, until,
 };
 
 pub const fn ms(count: u64) -> Duration {
@@ -50,6 +49,13 @@ pub(crate) enum Site {
 impl Fixture {
     pub fn embedded(count: usize) -> Self {
         Self::of(&embedded::voters(count))
+    }
+
+    /// Voters inside the process, and a client of them.
+    pub async fn with_client(count: usize) -> (Self, Client) {
+        let on = Self::embedded(count);
+        let client = on.client().await;
+        (on, client)
     }
 
     /// Voters inside the process.
@@ -156,11 +162,10 @@ impl Fixture {
     /// Connects to all voters: by itself a client is content with a majority.
     pub async fn connect(&self, builder: Builder) -> Client {
         let client = self.client_of(builder.connect().await.expect("a majority answers"));
-        eventually_async("the client reaches every voter", async || {
+        until!("the client reaches every voter", {
             let seen = client.mutex("none").inspect().await;
             seen.is_ok_and(|seen| seen.voters.iter().all(|view| view.state.is_ok()))
-        })
-        .await;
+        });
         client
     }
 
@@ -222,38 +227,34 @@ impl Fixture {
 
     /// Waits until every voter has just these keys and nobody listens to anything.
     pub async fn until_only(&self, keys: &[&str]) {
-        eventually_async(&format!("no voter has keys but {keys:?}, nor listeners"), async || {
+        until!(&format!("no voter has keys but {keys:?}, nor listeners"), {
             let nobody_listens = self.lock_channels().iter().all(Vec::is_empty);
             nobody_listens && self.keys().iter().all(|there| there == keys)
-        })
-        .await;
+        });
     }
 
     /// Waits until every voter has these keys and no others but those of places in the queue of a
     /// read/write lock: a reader that came by the queue keeps its place for a while.
     pub async fn until_clean_but_for_places(&self, keys: &[&str]) {
         let lasts = |key: &&String| !key.ends_with(":rw:queue") && !key.ends_with(":rw:alive");
-        eventually_async(&format!("no voter has keys but {keys:?} and places"), async || {
+        until!(
+            &format!("no voter has keys but {keys:?} and places"),
             self.keys().iter().all(|there| there.iter().filter(lasts).eq(keys))
-        })
-        .await;
+        );
     }
 
     /// Waits until somebody listens to the channel of a lock on every voter.
     pub async fn until_listening(&self) {
-        eventually_async("every voter has a listener", async || {
+        until!(
+            "every voter has a listener",
             self.lock_channels().iter().all(|channels| !channels.is_empty())
-        })
-        .await;
+        );
     }
 
     /// Waits until somebody stands in the queue of a lock on every voter.
     pub async fn until_queued(&self) {
         let is_queue = |key: &String| key.ends_with(":queue");
-        eventually_async("every voter has a queue", async || {
-            self.keys().iter().all(|keys| keys.iter().any(is_queue))
-        })
-        .await;
+        until!("every voter has a queue", self.keys().iter().all(|keys| keys.iter().any(is_queue)));
     }
 
     /// What one voter answers to a command, past all faults.

@@ -2,12 +2,19 @@
 
 use quorate::{
     Quorate,
-    embedded::{EmbeddedVoter, Fault, FaultGuard},
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
 };
 
 /// A client with the settings that a user has who sets none.
 pub async fn client(voters: &[EmbeddedVoter]) -> Quorate {
     Quorate::builder().embedded(voters).connect().await.expect("all voters answer")
+}
+
+/// So many voters, and such a client of them.
+pub async fn with_client(count: usize) -> (Vec<EmbeddedVoter>, Quorate) {
+    let voters = embedded::voters(count);
+    let client = client(&voters).await;
+    (voters, client)
 }
 
 /// The same at each of these voters, for as long as the guards live.

@@ -8,6 +8,7 @@
 )]
 
 pub mod age;
+pub mod asking;
 pub mod claims;
 pub mod doomed;
 pub mod failures;
@@ -17,6 +18,7 @@ pub mod history;
 pub mod inside;
 pub mod kind;
 pub mod load;
+pub mod prelude;
 pub mod recorded;
 pub mod resource;
 pub mod rights;

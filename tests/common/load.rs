@@ -17,8 +17,8 @@ use crate::{
     history::{History, overlap},
     resource::Resource,
     scene::{MS, connect},
+    until,
 };
-use quorate_support::eventually_async;
 
 /// For so long a task waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -69,10 +69,10 @@ impl Load {
     pub async fn goes_on(&self, times: u64) {
         let grants = || self.shared.locks.iter().map(|lock| lock.grants.load(SeqCst));
         let before: Vec<_> = grants().collect();
-        eventually_async("every lock is given again", async || {
+        until!(
+            "every lock is given again",
             grants().zip(&before).all(|(now, then)| now >= then + times)
-        })
-        .await;
+        );
     }
 
     /// Ends it; panics where two had a lock at the same moment, a token did not grow, or a lock was

@@ -13,8 +13,10 @@ use std::{
 
 use quorate::{Builder, Quorate};
 
-use quorate_support::{Proxy, RedisServer, Reply, Settings, eventually_async, without_lasting};
+use quorate_support::{Proxy, RedisServer, Reply, Settings, without_lasting};
 use tokio::runtime::Handle;
+
+use crate::until;
 
 pub const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -58,6 +60,13 @@ pub fn builder_through(proxies: &[Proxy]) -> Builder {
 /// it.
 pub fn leased(builder: Builder, lease: Duration) -> Builder {
     builder.lease(lease).longest_lease(lease).voter_deadline((lease / 10).min(PATIENCE))
+}
+
+/// So many servers, and a client of them.
+pub async fn servers_and_client(count: usize) -> (Vec<RedisServer>, Quorate) {
+    let servers = servers(count);
+    let client = connect(builder(&servers)).await;
+    (servers, client)
 }
 
 /// However long a busy machine takes for it. The client stands for a process of its own, so it
@@ -161,7 +170,7 @@ pub async fn until_queued(servers: &[RedisServer], places: i64) {
     let stand = |server: &RedisServer| {
         server.command(&["ZCARD", "quorate:{a}:queue"]) == Ok(Reply::Int(places))
     };
-    eventually_async("they stand in the queue", async || servers.iter().all(stand)).await;
+    until!("they stand in the queue", servers.iter().all(stand));
 }
 
 /// The time since the first call in this process, on one monotonic clock for all threads.

@@ -7,13 +7,15 @@ use quorate::{Error, LockKind, Quarantine, Quarantined, Quorate};
 
 use quorate_support::{RedisServer, eventually_async, succeeds_async};
 
+use crate::until;
+
 /// Waits until so many stand in the queue of this lock on a majority.
 pub async fn until_waiting(client: &Quorate, kind: LockKind, name: &str, count: usize) {
     let admin = client.admin();
-    eventually_async(&format!("{count} wait for the {kind} {name}"), async || {
+    until!(
+        &format!("{count} wait for the {kind} {name}"),
         admin.look(kind, name).await.is_ok_and(|seen| seen.waiting.len() == count)
-    })
-    .await;
+    );
 }
 
 /// Waits until a client is given this mutex.
@@ -30,21 +32,19 @@ pub async fn kept_out(client: &Quorate, voter: usize) -> Option<Quarantined> {
 
 /// Waits until a voter is kept out for this reason; the client never gets the lock `a` meanwhile.
 pub async fn until_kept_out(client: &Quorate, voter: usize, why: Quarantine) {
-    eventually_async("the voter is kept out", async || {
+    until!("the voter is kept out", {
         let tried = client.mutex("a").try_lock().await;
         assert!(!matches!(tried, Ok(Some(_))), "a second holder");
         kept_out(client, voter).await.is_some_and(|quarantined| quarantined.why == why)
-    })
-    .await;
+    });
 }
 
 /// Waits until the client has noticed that a voter came back as another, without asking for a lock.
 pub async fn until_noticed(client: &Quorate, voter: usize) {
-    eventually_async("it has come back as another", async || {
+    until!("it has come back as another", {
         let quarantined = kept_out(client, voter).await;
         quarantined.is_some_and(|quarantined| quarantined.why == Quarantine::Restarted)
-    })
-    .await;
+    });
 }
 
 /// What a client that came late is told, which wants the lock `a`: not that it has it, and that

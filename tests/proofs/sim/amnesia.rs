@@ -3,14 +3,7 @@
 //! A voter that may have forgotten is kept out of new holds by every client that knows. Where the
 //! client of a hold could not know what its rival's vote was lost by, both may be held.
 
-use std::{collections::BTreeMap, time::Duration};
-
-use quorate_tests::force::Access;
-
-use crate::sim::{
-    locks::{Lock, Rival, Vote, excludes},
-    plan::{Plan, Trouble, What},
-};
+use crate::sim::prelude::*;
 
 /// How a voter came to forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

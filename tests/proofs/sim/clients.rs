@@ -1,27 +1,17 @@
 //! The clients of a schedule, as they come and go.
 
 use std::{
-    collections::BTreeSet,
     pin::pin,
     sync::{
-        Arc, Mutex,
+        Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
-use quorate::{Builder, Owner, Quorate};
-use rand::RngExt;
-use tokio::{sync::Notify, task::JoinHandle, time::sleep};
+use quorate::Builder;
+use tokio::sync::Notify;
 
-use crate::sim::{
-    laws::minority,
-    locks::Lock,
-    plan::{ClientPlan, Plan, Sets, Times},
-    tasks::Task,
-    voters::chance,
-    world::{World, locked},
-};
+use crate::sim::{laws::minority, prelude::*, tasks::Task};
 
 /// Twice as much as any client's wall clock is wrong by.
 pub(crate) const FENCE_MEMORY_MS: u64 = 2 * 3_600_000;

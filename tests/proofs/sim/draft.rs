@@ -2,17 +2,11 @@
 
 mod scenes;
 
-use rand::{RngExt, SeedableRng, rngs::StdRng};
-
-use quorate::Preference;
+use rand::{SeedableRng, rngs::StdRng};
 
 use crate::sim::{
-    asking::Kind,
-    locks::Lock,
-    plan::{
-        Cancel, Change, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Network, Part, Plan,
-        Sets, Step, Times, Trouble, VoterPlan, What,
-    },
+    plan::{Change, Network},
+    prelude::*,
 };
 
 /// The plan of a seed.

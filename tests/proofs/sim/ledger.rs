@@ -1,11 +1,6 @@
 //! What has happened so far that the laws must know of.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
-
-use crate::sim::{amnesia::Amnesia, locks::Lock, plan::Plan};
+use crate::sim::{amnesia::Amnesia, prelude::*};
 
 /// What the promise does not cover, and who has to do with what.
 #[derive(Default)]

@@ -1,9 +1,10 @@
 //! The locks that tasks share, their keys on the voters, and who has a vote.
 
-use std::{collections::BTreeMap, ops::Deref, sync::LazyLock};
+use std::{ops::Deref, sync::LazyLock};
 
-use quorate::{LockKind, embedded::Record};
-use quorate_tests::force::Access;
+use quorate::LockKind;
+
+use crate::sim::prelude::*;
 
 /// What the keys of the numbers end with that tokens are counted by.
 pub(crate) const FENCE: &str = ":fence";
@@ -80,6 +81,15 @@ impl Keys {
 impl Lock {
     /// So many of each kind there may be.
     pub(crate) const MOST: usize = 2;
+
+    pub(crate) fn of(kind: Kind, number: usize) -> Self {
+        match kind {
+            Kind::Plain | Kind::Fair | Kind::All => Self::Mutex(number),
+            Kind::Read(_) | Kind::Write => Self::Rw(number),
+            Kind::Permits { .. } => Self::Semaphore(number),
+            Kind::Election => Self::Election(number),
+        }
+    }
 
     pub(crate) fn kind(self) -> LockKind {
         match self {

@@ -11,13 +11,13 @@
 //! says what must hold; `tests/proofs/simulation.md` says what that proves.
 
 mod amnesia;
-mod asking;
 mod clients;
 mod draft;
 pub(crate) mod laws;
 mod ledger;
 mod locks;
 mod plan;
+mod prelude;
 mod schedule;
 mod sweep;
 mod tasks;

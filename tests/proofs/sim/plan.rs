@@ -5,13 +5,14 @@
 mod step;
 mod trouble;
 
-use std::{collections::BTreeSet, ops::Range};
+use std::ops::Range;
 
-pub(crate) use step::{Cancel, End, Further, How, Lease, Meanwhile, Step};
+use crate::sim::prelude::*;
+
+pub(crate) use step::{Cancel, End, Further, Meanwhile, Step};
 pub(crate) use trouble::{Part, Trouble, What};
 
 pub(crate) use crate::change::{Change, Sets};
-use crate::sim::locks::Lock;
 
 /// Everything that happens in one schedule but for the chance within it, which the seed gives too.
 #[derive(Clone, Debug)]

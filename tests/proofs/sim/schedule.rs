@@ -3,18 +3,17 @@
 use std::{
     cell::RefCell,
     panic,
-    sync::{Arc, Once, atomic::Ordering},
+    sync::{Once, atomic::Ordering},
 };
 
 use tokio::runtime;
 
 use crate::sim::{
     clients::Clients,
-    laws::{self, Law, calm::Calm},
-    plan::Plan,
+    laws::{self},
+    prelude::*,
     troubles,
-    voters::{self, Ways},
-    world::{Breach, World, locked},
+    voters::{self},
 };
 
 /// What came of a schedule.

@@ -1,7 +1,6 @@
 //! Many seeds, on all processors.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     env,
     fmt::Write,
     process,
@@ -11,14 +10,12 @@ use std::{
         mpsc::{self, RecvTimeoutError},
     },
     thread,
-    time::Duration,
 };
 
 use crate::sim::{
     draft,
-    laws::Law,
+    prelude::*,
     schedule::{self, Outcome},
-    world::{Breach, locked},
 };
 
 /// How many schedules a sweep runs where nothing else is said.

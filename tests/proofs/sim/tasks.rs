@@ -5,26 +5,19 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     pin::pin,
-    sync::Arc,
     task::Poll,
-    time::Duration,
 };
 
-use quorate::{Error, Leadership, Observed, Owner, Quorate};
-use quorate_tests::force::Access;
-use tokio::time::sleep;
+use quorate::{Leadership, Observed};
 
 use crate::sim::{
-    asking::{Asking, Guard, Kind},
     clients::Healed,
     laws::{
-        Law, answers, leaders, minority,
+        answers, leaders, minority,
         order::{self, Before},
         tokens, told,
     },
-    locks::Lock,
-    plan::{Cancel, End, Further, How, Lease, Meanwhile, Mood, Step},
-    world::{World, locked},
+    prelude::*,
 };
 
 /// One task of one client.

@@ -1,14 +1,10 @@
 //! Tasks that want several locks at once.
 
-use std::{sync::Arc, time::Duration};
-
-use quorate::{AllGuard, Error, Lockable};
+use quorate::{AllGuard, Lockable};
 
 use crate::sim::{
-    asking::Guard,
     laws::{answers, minority, order, tokens},
-    locks::Lock,
-    plan::{End, How, Meanwhile, Step},
+    prelude::*,
     tasks::Task,
 };
 
@@ -26,7 +22,9 @@ impl Task {
         let asked = async {
             match step.how {
                 How::Try => all.try_lock().await,
-                How::Within(ms) => all.lock_within(Duration::from_millis(ms)).await,
+                How::Within(ms) | How::OrBusy(ms) => {
+                    all.lock_within(Duration::from_millis(ms)).await
+                }
                 How::Wait => all.lock().await.map(Some),
             }
         };

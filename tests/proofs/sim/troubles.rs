@@ -1,17 +1,8 @@
 //! What goes wrong at times of its own.
 
-use std::sync::Arc;
+use quorate::embedded::InFlight;
 
-use quorate::embedded::{InFlight, Record};
-
-use crate::sim::{
-    amnesia::Cause,
-    clients::Clients,
-    locks::{Lock, votes},
-    plan::{Part, Trouble, What},
-    voters::Ways,
-    world::{World, locked},
-};
+use crate::sim::{amnesia::Cause, clients::Clients, locks::votes, prelude::*};
 
 /// Lets one trouble happen, and ends it before the faults end.
 pub(crate) async fn happen(

@@ -1,22 +1,17 @@
 //! The voters of a schedule, the ways to them, and what is seen of them.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc, Mutex, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Mutex, Weak,
+    atomic::{AtomicBool, Ordering},
 };
 
-use quorate::embedded::{EmbeddedVoter, Fault, Ran, Record, Sent};
-use rand::{RngExt, SeedableRng, rngs::StdRng};
+use quorate::embedded::{Fault, Sent};
+use rand::{SeedableRng, rngs::StdRng};
 
 use crate::sim::{
     amnesia::Cause,
-    laws::{self, Law},
-    plan::Plan,
-    world::{World, locked},
+    laws::{self},
+    prelude::*,
 };
 
 /// Hundreds of times as many as usual: somebody asks without a pause.

@@ -1,32 +1,19 @@
 //! What all that happens in one schedule is seen from: the true time, every voter's records, every
 //! guard that somebody has.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc, Mutex, MutexGuard as Locked, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Mutex, MutexGuard as Locked, PoisonError, Weak,
+    atomic::{AtomicU64, Ordering},
 };
 
-use quorate::{
-    Token,
-    embedded::{EmbeddedVoter, Machine, Record},
-};
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep},
-};
-
-use quorate_tests::force::Access;
+use quorate::Token;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::sim::{
-    asking::Guard,
-    laws::{Law, leaders::Leaders, order::Queues, tokens::Tokens},
+    laws::{leaders::Leaders, order::Queues, tokens::Tokens},
     ledger::Ledger,
-    locks::{FENCE, Lock, PERMITS},
-    plan::{ClientPlan, Lease, Plan, Step},
+    locks::{FENCE, PERMITS},
+    prelude::*,
     trace::Trace,
 };
 

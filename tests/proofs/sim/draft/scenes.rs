@@ -2,13 +2,7 @@
 //! moments, and who asks for the lock just then. What else there is in them is drawn as ever.
 
 use super::Draft;
-use crate::sim::{
-    asking::Kind,
-    plan::{
-        Cancel, ClientPlan, End, Further, How, Lease, Meanwhile, Mood, Plan, Sets, Step, Times,
-        Trouble, VoterPlan, What,
-    },
-};
+use crate::sim::prelude::*;
 
 /// When and for how long something goes wrong.
 #[derive(Clone, Copy)]

@@ -1,27 +1,11 @@
 //! No call takes longer than it may, and a loss is told at once.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::sync::Weak;
 
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::task::JoinSet;
 
-use super::{
-    Law,
-    calm::{Calm, PATIENCE_MS},
-};
-use crate::sim::{
-    asking::{Guard, Kind},
-    locks::Lock,
-    plan::{How, Mood, Step},
-    voters::Ways,
-    world::{Look, World, locked},
-};
+use super::calm::PATIENCE_MS;
+use crate::sim::prelude::*;
 
 /// Somebody asked for a lock and got an answer.
 pub(crate) fn asked(world: &World, client: usize, how: How, started_ms: u64) {
@@ -31,7 +15,7 @@ pub(crate) fn asked(world: &World, client: usize, how: How, started_ms: u64) {
     let most_ms = match how {
         How::Wait => return,
         How::Try | How::Within(0) => 2 * attempts_ms,
-        How::Within(ms) => ms + attempts_ms,
+        How::Within(ms) | How::OrBusy(ms) => ms + attempts_ms,
     };
     in_time(world, client, &format!("asking ({how:?})"), started_ms, most_ms);
 }

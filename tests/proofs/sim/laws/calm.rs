@@ -1,23 +1,7 @@
 //! Two clients on the voters of a schedule that is over: each voter has a way of a fixed length
 //! now, and as many as can be spared are silent. What takes how long can be told exactly.
 
-use std::time::Duration;
-
-use quorate::{Error, Quorate, embedded::Machine};
-use rand::RngExt;
-use tokio::{
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
-
-use super::Law;
-use crate::sim::{
-    asking::Guard,
-    clients::settings,
-    plan::Times,
-    voters::{Way, Ways, chance},
-    world::{World, locked},
-};
+use crate::sim::{clients::settings, prelude::*, voters::Way};
 
 /// Nothing but a wake-up is soon enough.
 pub(crate) const LEASE_MS: u64 = 60_000;

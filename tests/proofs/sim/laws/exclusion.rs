@@ -2,12 +2,7 @@
 //! other, of its own owner, which writes. Of a semaphore no two have the same slot, and each slot
 //! is below the number of its permits: so no more are held than there are.
 
-use super::Law;
-use crate::sim::{
-    asking::Kind,
-    locks::{Rival, excludes},
-    world::{Held, Look, World, locked},
-};
+use crate::sim::prelude::*;
 
 pub(crate) fn check(world: &World, look: &Look) {
     for (place, one) in look.held.iter().enumerate() {

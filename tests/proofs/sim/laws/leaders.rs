@@ -2,23 +2,9 @@
 //! observer sees a leader of before, nor what a leader said before. What a leader has proclaimed a
 //! majority stores from then on, and observers hear of it without a timer.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use quorate::{Leader, Observed, Observer};
 
-use quorate::{
-    Leader, Observed, Observer,
-    embedded::{Ran, Record},
-};
-use tokio::time::{sleep, timeout};
-
-use super::{Law, calm::Calm};
-use crate::sim::{
-    locks::Lock,
-    plan::Mood,
-    world::{Look, World, locked},
-};
+use crate::sim::prelude::*;
 
 /// What is known of those who lead.
 #[derive(Default)]

@@ -2,25 +2,11 @@
 //! within a lease and the time for which those who may have forgotten are kept out, and nothing is
 //! left of anybody.
 
-use std::{sync::Arc, time::Duration};
-
-use quorate::{
-    Preference, Quorate,
-    embedded::{EmbeddedVoter, Machine, Record},
-};
-use tokio::{
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
-
-use super::Law;
 use crate::sim::{
-    asking::{Asking, Kind},
     clients::{Clients, FENCE_MEMORY_MS, builder, with_sets},
     draft::PERMITS,
-    locks::Lock,
-    plan::{How, Sets},
-    world::{World, claims, locked},
+    prelude::*,
+    world::claims,
 };
 
 /// What the channels by which clients are called begin with.

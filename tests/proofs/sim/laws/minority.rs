@@ -1,12 +1,6 @@
 //! Where nothing goes wrong, or only at a minority of the voters, nothing fails.
 
-use quorate::Error;
-
-use super::Law;
-use crate::sim::{
-    plan::Mood,
-    world::{World, locked},
-};
+use crate::sim::prelude::*;
 
 /// Somebody was told of a failure.
 pub(crate) fn failed(world: &World, client: usize, what: &str, error: &Error, hold: Option<&str>) {

@@ -42,11 +42,7 @@ pub(crate) mod trips;
 pub(crate) mod trust;
 pub(crate) mod turns;
 
-use std::{sync::Arc, time::Duration};
-
-use tokio::time::sleep;
-
-use crate::sim::world::World;
+use crate::sim::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Law {

@@ -1,9 +1,6 @@
 //! A script that runs twice leaves the voter as it was after the first time.
 
-use quorate::embedded::{Ran, Record};
-
-use super::Law;
-use crate::sim::world::World;
+use crate::sim::prelude::*;
 
 pub(crate) fn ran(world: &World, run: &Ran<'_>, before: &[Record], after: &[Record]) {
     if run.again() && without_ended(before, after) != after && !is_let_in(run, before) {

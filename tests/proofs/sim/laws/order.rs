@@ -7,19 +7,9 @@
 //! them must have had it before, have left, or have been forgotten by so many voters that what is
 //! left is no majority.
 
-use std::collections::{BTreeMap, BTreeSet};
+use quorate::embedded::Reply;
 
-use quorate::{
-    Preference,
-    embedded::{EmbeddedVoter, Ran, Record, Reply},
-};
-
-use super::Law;
-use crate::sim::{
-    asking::Kind,
-    locks::Lock,
-    world::{World, locked},
-};
+use crate::sim::prelude::*;
 
 /// What is known of the queues.
 #[derive(Default)]

@@ -1,11 +1,8 @@
 //! What a voter has of readers ends with the last of them. That no script for one moves the
 //! deadline of another is seen with the renewals.
 
-use super::{Law, order::time_ms};
-use crate::sim::{
-    locks::Lock,
-    world::{Look, World},
-};
+use super::order::time_ms;
+use crate::sim::prelude::*;
 
 /// The key of the readers expires at the deadline of the last, as the voter's clock tells it.
 pub(crate) fn check(world: &World, look: &Look) {

@@ -1,16 +1,7 @@
 //! No script takes the vote of another's hold or moves its deadline, a renewal shortens nothing, and
 //! nobody gives up what somebody holds. A voter that is full keeps and ends what it has.
 
-use std::time::Duration;
-
-use quorate::embedded::{Ran, Record};
-
-use super::Law;
-use crate::sim::{
-    locks::{Vote, votes},
-    voters::OUT_OF_MEMORY,
-    world::{World, locked},
-};
+use crate::sim::{locks::votes, prelude::*, voters::OUT_OF_MEMORY};
 
 /// `elapsed`: the time since `before` was so.
 pub(crate) fn ran(

@@ -1,15 +1,9 @@
 //! Several locks at once. They are lost together. Callers that take each of them by turns do not
 //! starve a caller that wants them all.
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
 
-use quorate::{Error, Quorate};
-use tokio::time::{sleep, timeout};
-
-use super::{
-    Law,
-    calm::{Calm, LEASE_MS},
-};
+use crate::sim::prelude::*;
 
 /// In alphabetical order. A caller that has failed twice takes them in this order.
 const NAMES: [&str; 2] = ["several-1", "several-2"];

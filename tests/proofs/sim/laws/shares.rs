@@ -1,20 +1,8 @@
 //! A client that hands a mutex on from task to task leaves other clients their share of it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-use quorate::Quorate;
-use tokio::time::sleep;
-
-use super::{
-    Law,
-    calm::{Calm, MS},
-};
+use crate::sim::prelude::*;
 
 const TASKS: usize = 3;
 const WORK: Duration = MS;

@@ -5,17 +5,7 @@
 //! have tokens. Entering again changes nothing. Where tasks of a client hand a hold on, each has a
 //! higher token than the one before.
 
-use std::collections::BTreeMap;
-
-use quorate::embedded::EmbeddedVoter;
-
-use super::Law;
-use crate::sim::{
-    asking::{Guard, Kind},
-    locks::Lock,
-    plan::Step,
-    world::{World, locked},
-};
+use crate::sim::prelude::*;
 
 /// What was handed out so far.
 #[derive(Default)]

@@ -1,22 +1,9 @@
 //! What callers are told is so.
 
-use std::time::Duration;
+use quorate::{LockView, embedded::Fault};
+use quorate_tests::inside;
 
-use quorate::{LockView, Preference, embedded::Fault};
-use quorate_tests::{force::Access, inside};
-use tokio::time::{sleep, timeout};
-
-use super::{
-    Law,
-    calm::{Calm, LEASE_MS},
-};
-use crate::sim::{
-    asking::{Asking, Guard, Kind},
-    locks::Lock,
-    plan::{Lease, Mood, Step},
-    voters::{Ways, delete_all},
-    world::{World, locked},
-};
+use crate::sim::{prelude::*, voters::delete_all};
 
 const LOCK: &str = "told";
 

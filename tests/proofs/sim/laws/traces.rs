@@ -1,19 +1,8 @@
 //! What is given up leaves no trace: not on a voter that can be reached, once what was sent has
 //! arrived there; not in a channel.
 
-use std::time::Duration;
-
-use quorate::{Preference, embedded::Record};
-use rand::RngExt;
-use tokio::time::{sleep, timeout};
-
-use super::{Law, calm::Calm, leaks::CALLS};
-use crate::sim::{
-    asking::{Asking, Kind},
-    plan::Mood,
-    voters::{Ways, chance},
-    world::{Look, World, claims, locked},
-};
+use super::leaks::CALLS;
+use crate::sim::{prelude::*, world::claims};
 
 const LOCK: &str = "traces";
 const MS: Duration = Duration::from_millis(1);

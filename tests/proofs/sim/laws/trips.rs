@@ -2,17 +2,9 @@
 //! release; neither waits for the rest. A second one tells a token that voters differ about. A
 //! waiter has the lock at once after a release.
 
-use std::time::Duration;
+use quorate::embedded::InFlight;
 
-use quorate::{Quorate, embedded::InFlight};
-use rand::RngExt;
-use tokio::{task::JoinHandle, time::sleep};
-
-use super::calm::{Calm, LEASE_MS, MS, Told, Waiting};
-use crate::sim::{
-    asking::{Asking, Guard, Kind},
-    voters::chance,
-};
+use crate::sim::prelude::*;
 
 const LOCK: &str = "trips";
 const KEY: &str = "quorate:{trips}";

@@ -3,14 +3,10 @@
 //! This is what exclusion rests on, so it finds what would only harm where a rival came at the
 //! right moment.
 
-use std::time::Duration;
-
-use quorate::embedded::Record;
-
-use super::{Law, told};
+use super::told;
 use crate::sim::{
-    locks::{self, Rival, Vote},
-    world::{Held, Look, World, locked},
+    locks::{self},
+    prelude::*,
 };
 
 pub(crate) fn check(world: &World, look: &Look) {

@@ -2,24 +2,14 @@
 //! where it can be; whoever is called has its own soon after, nobody enters whose turn has not
 //! come, and nobody who gave up or is dead keeps anybody out for longer than its time.
 
-use std::time::Duration;
-
-use quorate::{Error, Owner, Preference, Quorate, embedded::Machine};
-use rand::RngExt;
-use tokio::time::{sleep, timeout};
+use Then::{Dies, Downgrades, GivesUp, GivesUpWhenCalled, HolderDies, Leave, PlacesEnd, Tries};
 
 use super::{
-    Law,
-    calm::{self, Calm, LEASE_MS, MS, Told, WAITER_DEADLINE_MS, Waiting},
+    calm::{self, WAITER_DEADLINE_MS},
     order::place_of,
     traces::expect_none,
 };
-use crate::sim::{
-    asking::{Asking, Guard, Kind},
-    plan::Lease,
-    voters::chance,
-    world::locked,
-};
+use crate::sim::prelude::*;
 
 const LOCK: &str = "turns";
 const WAITERS: usize = 5;
@@ -69,7 +59,6 @@ enum Then {
     /// Somebody tries, and gets it or does not.
     Tries(Kind, bool),
 }
-use Then::{Dies, Downgrades, GivesUp, GivesUpWhenCalled, HolderDies, Leave, PlacesEnd, Tries};
 
 const OF_FAIR: [Scene; 2] = [
     Scene { held: &[FAIR], line: &[FAIR, FAIR], then: &[(GivesUpWhenCalled(0), &[1])] },

@@ -1,6 +1,6 @@
 //! What a task does: one lock after the other.
 
-use crate::sim::{asking::Kind, locks::Lock};
+use crate::sim::prelude::*;
 
 /// One acquisition, from the wish to the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,21 +17,6 @@ pub(crate) struct Step {
     pub(crate) further: Further,
     pub(crate) meanwhile: Meanwhile,
     pub(crate) end: End,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lease {
-    Default,
-    Renewed(u64),
-    /// It ends by then: it is not renewed, or the hold has that limit.
-    Fixed(u64),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
-    Try,
-    Within(u64),
-    Wait,
 }
 
 /// When a future is dropped.
@@ -78,7 +63,7 @@ pub(crate) enum End {
 
 impl Step {
     pub(crate) fn lock(&self) -> Lock {
-        self.kind.lock(self.number)
+        Lock::of(self.kind, self.number)
     }
 
     /// For how long it is asked for, where nothing else is said for so long.

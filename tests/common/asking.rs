@@ -6,18 +6,13 @@ use quorate::{
     AllGuard, Error, HoldId, Leadership, MutexGuard, Owner, PermitGuard, Preference, Quorate,
     ReadGuard, Token, WriteGuard,
 };
-
-use quorate_tests::force::Access;
 use tokio::task::JoinHandle;
 
-use crate::sim::{
-    locks::Lock,
-    plan::{How, Lease},
-};
+use crate::{fixture::ms, force::Access};
 
 /// How a lock is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A mutex.
     Plain,
     /// A mutex, in order.
@@ -30,22 +25,30 @@ pub(crate) enum Kind {
     Permits { wanted: u32, of: u32 },
     /// An election, to lead.
     Election,
-    /// All mutexes, and a read/write lock to write.
+    /// Several together: this mutex among others.
     All,
 }
 
-impl Kind {
-    pub(crate) fn lock(self, number: usize) -> Lock {
-        match self {
-            Self::Plain | Self::Fair | Self::All => Lock::Mutex(number),
-            Self::Read(_) | Self::Write => Lock::Rw(number),
-            Self::Permits { .. } => Lock::Semaphore(number),
-            Self::Election => Lock::Election(number),
-        }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    Try,
+    Within(u64),
+    Wait,
+    /// As [`Within`](Self::Within), and it is told who has it.
+    OrBusy(u64),
+}
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    Default,
+    Renewed(u64),
+    /// It ends by then: it is not renewed, or the hold has that limit.
+    Fixed(u64),
+}
+
+impl Kind {
     /// The script by which it is asked for.
-    pub(crate) fn acquires(self) -> &'static str {
+    pub fn acquires(self) -> &'static str {
         match self {
             Self::Plain | Self::Fair | Self::All => "mutex/acquire",
             Self::Read(_) | Self::Write => "rw/acquire",
@@ -57,7 +60,7 @@ impl Kind {
 
 /// A lock that is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking {
+pub struct Asking {
     quorum: Quorate,
     name: String,
     kind: Kind,
@@ -68,17 +71,18 @@ pub(crate) struct Asking {
 /// What a candidate says of itself; a leader counts on from there.
 const CANDIDATE: &str = "0";
 
-/// Asks for a lock in one of the three ways.
+/// Asks for a lock in one of the ways.
 macro_rules! ask {
     (
         $lock:expr, $how:expr,
-        ($wait:ident, $try:ident, $within:ident)($($arg:expr)?) => $guard:path
+        ($wait:ident, $try:ident, $within:ident, $busy:ident)($($arg:expr)?) => $guard:expr
     ) => {{
         let lock = $lock;
         let asked = match $how {
             How::Wait => lock.$wait($($arg)?).await.map(Some),
             How::Try => lock.$try($($arg)?).await,
-            How::Within(ms) => lock.$within($($arg,)? Duration::from_millis(ms)).await,
+            How::Within(limit_ms) => lock.$within($($arg,)? ms(limit_ms)).await,
+            How::OrBusy(limit_ms) => lock.$busy($($arg,)? ms(limit_ms)).await.map(Some),
         };
         asked.map(|guard| guard.map($guard))
     }};
@@ -93,88 +97,94 @@ macro_rules! with_terms {
         };
         match $asking.lease {
             Lease::Default => lock,
-            Lease::Renewed(ms) => lock.lease(Duration::from_millis(ms)),
+            Lease::Renewed(lease_ms) => lock.lease(ms(lease_ms)),
             // Some are renewed, and end all the same.
-            Lease::Fixed(ms) if ms % 2 == 1 => {
-                lock.lease(Duration::from_millis(ms)).hold_at_most(Duration::from_millis(ms))
+            Lease::Fixed(lease_ms) if lease_ms % 2 == 1 => {
+                lock.lease(ms(lease_ms)).hold_at_most(ms(lease_ms))
             }
-            Lease::Fixed(ms) => lock.lease_fixed(Duration::from_millis(ms)),
+            Lease::Fixed(lease_ms) => lock.lease_fixed(ms(lease_ms)),
         }
     }};
 }
 
 impl Asking {
-    pub(crate) fn of(quorum: &Quorate, name: &str, kind: Kind) -> Self {
+    pub fn of(quorum: &Quorate, name: &str, kind: Kind) -> Self {
         let (quorum, name) = (quorum.clone(), name.to_owned());
         Self { quorum, name, kind, owner: None, lease: Lease::Default }
     }
 
-    pub(crate) fn owner(self, owner: Owner) -> Self {
+    pub fn owner(self, owner: Owner) -> Self {
         Self { owner: Some(owner), ..self }
     }
 
-    pub(crate) fn lease(self, lease: Lease) -> Self {
+    pub fn lease(self, lease: Lease) -> Self {
         Self { lease, ..self }
     }
 
-    pub(crate) async fn lock(&self) -> Result<Guard, Error> {
+    pub async fn lock(&self) -> Result<Guard, Error> {
         Ok(self.ask(How::Wait).await?.expect("it waits"))
     }
 
     /// Waits for it in the background.
-    pub(crate) fn wait(self) -> JoinHandle<Result<Guard, Error>> {
+    pub fn wait(self) -> JoinHandle<Result<Guard, Error>> {
         tokio::spawn(async move { self.lock().await })
     }
 
-    pub(crate) async fn try_lock(&self) -> Result<Option<Guard>, Error> {
+    pub async fn try_lock(&self) -> Result<Option<Guard>, Error> {
         self.ask(How::Try).await
     }
 
-    pub(crate) async fn ask(&self, how: How) -> Result<Option<Guard>, Error> {
+    pub async fn ask(&self, how: How) -> Result<Option<Guard>, Error> {
         let (quorum, name) = (&self.quorum, &self.name);
         match self.kind {
             Kind::Plain => {
                 let mutex = with_terms!(self, quorum.mutex(name));
-                ask!(mutex, how, (lock, try_lock, lock_within)() => Guard::Mutex)
+                ask!(mutex, how, (lock, try_lock, lock_within, lock_or_busy)() => Guard::Mutex)
             }
             Kind::Fair => {
                 let mutex = with_terms!(self, quorum.fair_mutex(name));
-                ask!(mutex, how, (lock, try_lock, lock_within)() => Guard::Mutex)
+                ask!(mutex, how, (lock, try_lock, lock_within, lock_or_busy)() => Guard::Mutex)
             }
             Kind::Read(preference) => {
                 let lock = with_terms!(self, quorum.rw_lock(name).preference(preference));
-                ask!(lock, how, (read, try_read, read_within)() => Guard::Read)
+                ask!(lock, how, (read, try_read, read_within, read_or_busy)() => Guard::Read)
             }
             Kind::Write => {
                 let lock = with_terms!(self, quorum.rw_lock(name));
-                ask!(lock, how, (write, try_write, write_within)() => Guard::Write)
+                ask!(lock, how, (write, try_write, write_within, write_or_busy)() => Guard::Write)
             }
             Kind::Permits { wanted, of } => {
                 let permits = with_terms!(self, quorum.semaphore(name, of));
                 ask!(
                     permits, how,
-                    (acquire_many, try_acquire_many, acquire_many_within)(wanted) => Guard::Permits
+                    (acquire_many, try_acquire_many, acquire_many_within, acquire_many_or_busy)
+                    (wanted) => Guard::Permits
                 )
             }
             Kind::Election => {
                 // It has no owner, and a lead is always renewed.
                 let election = match self.lease {
-                    Lease::Renewed(ms) => quorum.election(name).lease(Duration::from_millis(ms)),
+                    Lease::Renewed(lease_ms) => quorum.election(name).lease(ms(lease_ms)),
                     _ => quorum.election(name),
                 };
                 ask!(
                     election, how,
-                    (campaign, try_campaign, campaign_within)(CANDIDATE) => Guard::Lead
+                    (campaign, try_campaign, campaign_within, campaign_or_busy)
+                    (CANDIDATE) => Guard::Lead
                 )
             }
-            Kind::All => unreachable!("they are asked for together"),
+            Kind::All => {
+                let all = quorum.lock_all(["b", name, "c"].map(|name| quorum.mutex(name)));
+                let part = |all| Guard::Part { all: Arc::new(all), at: 1 };
+                ask!(all, how, (lock, try_lock, lock_within, lock_or_busy)() => part)
+            }
         }
     }
 }
 
 /// A guard of any lock.
 #[derive(Debug)]
-pub(crate) enum Guard {
+pub enum Guard {
     Mutex(MutexGuard),
     Read(ReadGuard),
     Write(WriteGuard),
@@ -202,19 +212,19 @@ macro_rules! each {
 }
 
 impl Guard {
-    pub(crate) fn access(&self) -> Access {
+    pub fn access(&self) -> Access {
         if matches!(self, Self::Read(_) | Self::Permits(_)) { Access::Read } else { Access::Write }
     }
 
     /// Of a semaphore, in ascending order.
-    pub(crate) fn slots(&self) -> Vec<u32> {
+    pub fn slots(&self) -> Vec<u32> {
         let Self::Permits(guard) = self else { return Vec::new() };
         let mut slots = guard.slots();
         slots.sort_unstable();
         slots
     }
 
-    pub(crate) fn hold(&self) -> &HoldId {
+    pub fn hold(&self) -> &HoldId {
         match self {
             Self::Mutex(guard) => guard.hold(),
             Self::Read(guard) => guard.hold(),
@@ -225,7 +235,7 @@ impl Guard {
         }
     }
 
-    pub(crate) fn count(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         match self {
             Self::Mutex(guard) => guard.count(),
             Self::Read(guard) => guard.count(),
@@ -236,7 +246,7 @@ impl Guard {
     }
 
     /// A read has none.
-    pub(crate) fn token(&self) -> Option<Token> {
+    pub fn token(&self) -> Option<Token> {
         match self {
             Self::Mutex(guard) => Some(guard.token()),
             Self::Write(guard) => Some(guard.token()),
@@ -246,19 +256,19 @@ impl Guard {
         }
     }
 
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         each!(self, guard => guard.is_held())
     }
 
-    pub(crate) fn remaining(&self) -> Duration {
+    pub fn remaining(&self) -> Duration {
         each!(self, guard => guard.remaining())
     }
 
-    pub(crate) async fn lost(&self) -> Error {
+    pub async fn lost(&self) -> Error {
         each!(self, guard => guard.lost().await)
     }
 
-    pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
+    pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
         match self {
             Self::Mutex(guard) => guard.while_held(work).await,
             Self::Read(guard) => guard.while_held(work).await,
@@ -269,7 +279,7 @@ impl Guard {
         }
     }
 
-    pub(crate) async fn reenter(&self) -> Result<Self, Error> {
+    pub async fn reenter(&self) -> Result<Self, Error> {
         Ok(match self {
             Self::Mutex(guard) => Self::Mutex(guard.reenter().await?),
             Self::Read(guard) => Self::Read(guard.reenter().await?),
@@ -280,26 +290,33 @@ impl Guard {
     }
 
     /// Reads under a write; what else there is is entered again.
-    pub(crate) async fn read(&self) -> Result<Self, Error> {
+    pub async fn read(&self) -> Result<Self, Error> {
         match self {
             Self::Write(guard) => guard.read().await.map(Self::Read),
             other => other.reenter().await,
         }
     }
 
-    pub(crate) async fn release(self) -> Result<(), Error> {
+    pub async fn release(self) -> Result<(), Error> {
         match self {
             Self::Mutex(guard) => guard.release().await,
             Self::Read(guard) => guard.release().await,
             Self::Write(guard) => guard.release().await,
             Self::Permits(guard) => guard.release().await,
             Self::Lead(guard) => guard.resign().await,
-            Self::Part { .. } => unreachable!("all are released together"),
+            Self::Part { all, .. } => {
+                Arc::into_inner(all).expect("it stands for all").release().await
+            }
         }
     }
 
+    pub fn mutex(&self) -> &MutexGuard {
+        let Self::Mutex(guard) = self else { unreachable!("it is {self:?}") };
+        guard
+    }
+
     /// A write becomes a read; what else there is is released.
-    pub(crate) async fn downgrade(self) -> Result<Option<Self>, Error> {
+    pub async fn downgrade(self) -> Result<Option<Self>, Error> {
         match self {
             Self::Write(guard) => guard.downgrade().await.map(|read| Some(Self::Read(read))),
             other => other.release().await.map(|()| None),
