@@ -6,17 +6,14 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
-    time::Duration,
 };
 
+use quorate_tests::prelude::*;
 use rustix::process::{Pid, test_kill_process};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    time::timeout,
 };
-
-use quorate_support::{Proxy, RedisServer, Reply, eventually, eventually_async};
 
 /// Long enough for a reply that is on its way; only waited out where none may come.
 const SILENCE: Duration = Duration::from_millis(150);
@@ -141,7 +138,7 @@ async fn held_replies_come_later_and_complete() {
     let (server, proxy, mut client) = proxied().await;
     proxy.hold_replies();
     client.send("INCR k").await;
-    eventually_async("the request runs", async || server.keys() == ["k"]).await;
+    until!("the request runs", server.keys() == ["k"]);
     client.send("INCR k").await;
     assert!(client.hears_nothing().await);
     proxy.pass();
@@ -161,7 +158,7 @@ async fn a_planned_cut_falls_between_execution_and_reply() {
     assert_eq!(other.call("PING").await, "+PONG\r\n");
     assert_eq!(client.call("INCR k").await, "");
     assert_eq!(server.command(&["GET", "k"]), Ok(Reply::Text("2".into())));
-    eventually_async("the cut is counted", async || proxy.cuts() == 1).await;
+    until!("the cut is counted", proxy.cuts() == 1);
     // One cut, and no more.
     assert_eq!(other.call("INCR k").await, ":3\r\n");
 }

@@ -1,14 +1,7 @@
 //! What operators ask, and nobody who wants a lock.
 
-use std::time::Duration;
-
-use quorate::{Cause, Cluster as Voters, LockKind, Quorate, ServerInfo};
-
-use quorate_support::{Cluster, RedisServer, Settings};
-use quorate_tests::{
-    rights,
-    scene::{DURABLE, MS, builder, connect, key, patient, servers},
-};
+use quorate::ServerInfo;
+use quorate_tests::{prelude::*, rights, scene::DURABLE};
 
 async fn info(quorum: &Quorate, voter: usize) -> ServerInfo {
     let survey = quorum.survey().await;
@@ -46,8 +39,7 @@ async fn a_server_says_how_it_is_set_up() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_hang_or_die_are_told_of_in_bounded_time() {
-    let mut servers = servers(3);
-    let quorum = connect(builder(&servers)).await;
+    let (mut servers, quorum) = servers_and_client(3).await;
     servers[0].stop();
     servers[1].kill();
     let asked = tokio::time::timeout(Duration::from_secs(30), quorum.survey()).await;
@@ -129,10 +121,10 @@ async fn locks_that_are_held_or_waited_for_are_found_once_each() {
     let released = ours.mutex("free").lock().await.unwrap();
     released.release().await.unwrap();
     // A majority has confirmed it; each of the voters is asked.
-    quorate_support::eventually_async("all have heard of the release", async || {
+    until!(
+        "all have heard of the release",
         servers.iter().all(|server| !server.keys().contains(&key("free")))
-    })
-    .await;
+    );
     let find = async |names: &str, limit| theirs.admin().find(names, limit).await;
     let names = |found: &quorate::FoundLocks| -> Vec<(String, LockKind)> {
         found.locks.iter().map(|found| (found.name.clone(), found.kind)).collect()

@@ -1,15 +1,12 @@
 //! Clients that come after a failover, and what tells them of it.
 
-use std::time::Duration;
-
-use quorate::{Builder, Cluster as Voters, Quarantine, Quorate, SharedPrimaries};
+use quorate::SharedPrimaries;
+use quorate_tests::{
+    prelude::*,
+    standing::{refused, until_noticed},
+};
 
 use crate::cluster::scene::{builder, renew};
-use quorate_support::{Cluster, Reply, eventually_async};
-use quorate_tests::{
-    scene::{MS, connect, key, leased, now, since},
-    standing::{kept_out, make_old, refused, until_noticed},
-};
 
 /// Longer than a failover takes, and what is tried after it.
 const LONG: Duration = Duration::from_secs(30);
@@ -63,7 +60,7 @@ async fn a_vote_that_a_failover_lost_is_not_given_to_a_client_that_comes_after_i
         let holder = connect(patient(&urls, voters)).await;
         let guard = lose(&mut cluster, slot, async || {
             let guard = holder.mutex("a").lease_fixed(LONG).lock().await.expect("it is free");
-            eventually_async("all have voted", async || guard.votes() == usize::from(voters)).await;
+            until!("all have voted", guard.votes() == usize::from(voters));
             guard
         })
         .await;

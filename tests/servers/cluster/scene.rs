@@ -1,11 +1,7 @@
 //! Clients of a cluster.
 
-use std::time::Duration;
-
-use quorate::{Builder, Cluster as Voters, MutexGuard, Quorate};
-
 use quorate_support::succeeds_async;
-use quorate_tests::scene::leased;
+use quorate_tests::prelude::*;
 
 /// Leases as short as the tests are patient.
 pub(crate) const LEASE: Duration = Duration::from_secs(12);

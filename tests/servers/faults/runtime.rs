@@ -5,23 +5,16 @@ use std::{
     env,
     future::pending,
     process::{self, Command},
-    sync::{Arc, Barrier},
+    sync::Barrier,
     thread,
-    time::Duration,
 };
 
 use fork::{Fork, fork, waitpid};
 use futures::executor;
-use quorate::{Builder, LockKind, MutexGuard, Quorate};
-use quorate_support::{RedisServer, eventually, eventually_async};
-use quorate_tests::{
-    scene::{MS, are_empty, builder, connections, leased, servers},
-    standing::until_waiting,
-};
+use quorate_tests::{prelude::*, scene::connections};
 use tokio::{
     runtime::{self, Handle, Runtime},
     sync::oneshot,
-    time::timeout,
 };
 
 const LEASE: Duration = Duration::from_secs(4);
@@ -153,7 +146,7 @@ async fn a_lock_that_was_taken_in_a_runtime_that_has_ended_is_renewed() {
     tokio::time::sleep(2 * LEASE).await;
     assert!(guard.is_held());
     guard.release().await.expect("a majority confirms");
-    eventually_async("no key is left", async || are_empty(&servers)).await;
+    until!("no key is left", are_empty(&servers));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -178,7 +171,7 @@ async fn a_client_that_was_made_in_a_runtime_that_has_ended_goes_on() {
     let guard = again.join().expect("it does not panic");
     assert!(guard.is_held());
     drop(guard);
-    eventually_async("no key is left", async || are_empty(&servers)).await;
+    until!("no key is left", are_empty(&servers));
 }
 
 // The lease is 30 s.
@@ -202,7 +195,7 @@ async fn what_a_runtime_drops_as_it_ends_is_released_and_undone() {
         drop(waits);
     });
     held.release().await.expect("all are up");
-    eventually_async("no key is left", async || are_empty(&servers)).await;
+    until!("no key is left", are_empty(&servers));
 }
 
 #[tokio::test]
@@ -212,9 +205,9 @@ async fn connecting_that_is_dropped_leaves_no_connection() {
     servers[2].kill();
     let settings = builder(&servers).connect_timeout(MS(600_000));
     let connecting = tokio::spawn(settings.connect());
-    eventually_async("it connects", async || connections(&servers[0]) > 0).await;
+    until!("it connects", connections(&servers[0]) > 0);
     connecting.abort();
-    eventually_async("nobody is connected", async || connections(&servers[0]) == 0).await;
+    until!("nobody is connected", connections(&servers[0]) == 0);
 }
 
 // Long before the lease ends.

@@ -3,18 +3,13 @@
 use std::{
     io, panic,
     sync::{
-        Arc, Mutex,
+        Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
 };
 
-use quorate::{Credentials, Quorate};
-
-use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::{
-    scene::{MS, accepted, connect, now, patient, servers, since},
-    standing::until_given,
-};
+use quorate::Credentials;
+use quorate_tests::{prelude::*, scene::accepted};
 
 /// A password that changes, and how often it was asked for.
 #[derive(Clone, Default)]
@@ -80,10 +75,7 @@ async fn a_password_that_changes_costs_no_restart_and_no_lock() {
         let asked = secret.asked();
         change(password);
         servers.iter().for_each(kill_connections);
-        eventually_async("it was asked again for each", async || {
-            secret.asked() >= asked + 6 && both().await
-        })
-        .await;
+        until!("it was asked again for each", secret.asked() >= asked + 6 && both().await);
         until_given(&client, "b").await;
         assert!(guard.is_held(), "eight seconds were not enough");
     }
@@ -102,11 +94,10 @@ async fn a_wrong_password_is_tried_less_and_less_often() {
     let client = connect(patient(voters)).await;
     // Each question has a connection of its own.
     let mut questions = 0;
-    eventually_async("both connections were tried four times", async || {
+    until!("both connections were tried four times", {
         questions += 1;
         accepted(&servers[2]) - before - questions >= 8
-    })
-    .await;
+    });
     let took = since(started);
     assert!(took >= MS(3_000), "eight attempts in {took:?}");
     let status = client.status().await;

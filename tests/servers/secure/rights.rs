@@ -1,15 +1,12 @@
 //! The rights that the documentation asks for are enough, and none of them is more than that.
 
-use std::{collections::HashMap, ops::Range, time::Duration};
+use std::{collections::HashMap, ops::Range};
 
 use futures::{StreamExt, stream};
-use quorate::{Error, HoldId, LockKind, Preference, Quorate};
-
-use quorate_support::{RedisServer, Reply, Settings, eventually_async};
 use quorate_tests::{
-    kind::{Client, Kind},
+    prelude::*,
     rights,
-    scene::{MS, accepted, called, connections},
+    scene::{accepted, called, connections},
 };
 
 /// Whether it takes something away instead of giving it.
@@ -179,9 +176,9 @@ async fn a_user_that_may_not_ping_is_called_and_keeps_its_connections() {
     let server = RedisServer::start_as(&Settings::new().users(&[&user]));
     let url = server.url_as(&name, "password");
     must_succeed(async || use_kinds(url.clone(), &name, 0..1).await).await;
-    eventually_async("all have closed", async || connections(&server) == 0).await;
+    until!("all have closed", connections(&server) == 0);
     let client = Quorate::builder().voter(&url).connect().await.expect("it is up");
-    eventually_async("it is called", async || called(&server) == 1).await;
+    until!("it is called", called(&server) == 1);
     let before = (accepted(&server), pings(&server));
     // A lock and a wait that ends at its limit.
     let guard = client.mutex("a").lock().await.expect("it is up");

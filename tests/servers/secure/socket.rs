@@ -1,9 +1,6 @@
 //! Servers that are reached by their Unix sockets.
 
-use quorate::Quorate;
-
-use quorate_support::{RedisServer, eventually_async};
-use quorate_tests::scene::{connect, patient, servers, until_queued};
+use quorate_tests::{prelude::*, scene::until_queued};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_are_held_and_waited_for_through_unix_sockets() {
@@ -11,7 +8,7 @@ async fn locks_are_held_and_waited_for_through_unix_sockets() {
     let urls = || patient(Quorate::builder().voters(servers.iter().map(RedisServer::socket_url)));
     let (ada, ben) = (connect(urls()).await, connect(urls()).await);
     let guard = ada.mutex("a").lock().await.expect("all are up");
-    eventually_async("all vote", async || guard.votes() == 3).await;
+    until!("all vote", guard.votes() == 3);
     assert!(ben.mutex("a").try_lock().await.expect("all are up").is_none());
     let waiting = tokio::spawn(async move { ben.mutex("a").lock().await });
     until_queued(&servers, 1).await;

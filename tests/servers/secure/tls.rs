@@ -3,18 +3,12 @@
 use std::{env, fs, process::Command};
 
 use metrics_util::debugging::DebugValue;
-use quorate::{Error, Quorate, Tls, metric};
-
+use quorate::Tls;
 use quorate_support::{
     Certificates,
     ClientCertificates::{self, Demanded, NotAsked},
-    RedisServer, Sentinels, Settings, eventually_async,
 };
-use quorate_tests::{
-    recorded::record,
-    scene::{MS, connect, patient},
-    standing::until_given,
-};
+use quorate_tests::prelude::*;
 
 fn server(clients: ClientCertificates) -> (RedisServer, Certificates) {
     let certificates = Certificates::new();
@@ -136,7 +130,7 @@ async fn metrics_say_when_the_clients_own_certificate_begins_and_ends() {
     // As rcgen makes them: from 1975 to 4096.
     let expected =
         [(metric::CERTIFICATE_END, 67_090_118_400.0), (metric::CERTIFICATE_START, 157_766_400.0)];
-    eventually_async("both are there", async || {
+    until!("both are there", {
         let all = snapshotter.snapshot().into_vec().into_iter();
         let seen = all.filter_map(|(key, _, _, value)| match value {
             DebugValue::Gauge(value) => Some((key.key().name().to_owned(), value.into_inner())),
@@ -145,8 +139,7 @@ async fn metrics_say_when_the_clients_own_certificate_begins_and_ends() {
         let mut seen: Vec<_> = seen.filter(|(name, _)| name.contains("certificate")).collect();
         seen.sort_by(|one, other| one.0.cmp(&other.0));
         seen.iter().map(|(name, value)| (&**name, *value)).eq(expected)
-    })
-    .await;
+    });
 }
 
 #[tokio::test]
