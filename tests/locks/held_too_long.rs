@@ -1,18 +1,8 @@
 //! `hold_at_most`: a program that is stuck loses its lock when the time is over.
 
-use std::time::Duration;
+use quorate_tests::prelude::*;
 
-use quorate::{Error, LockKind, Lockable, Owner, Quorate};
-use tokio::time::{sleep, timeout};
-
-use crate::cancel::kinds::{
-    Access::{self, BothPermits, FairLock, Lead, Lock, Read, Several, Write},
-    Held,
-};
-use quorate_tests::{
-    fixture::{Fixture, Stopwatch, ms, secs},
-    recorded::{record, recorded},
-};
+use crate::cancel::kinds::Access::{self, BothPermits, FairLock, Lead, Lock, Read, Several, Write};
 
 const AT_MOST: Duration = secs(60);
 const EACH: [Access; 7] = [Lock, FairLock, Read, Write, BothPermits, Lead, Several];
@@ -29,7 +19,7 @@ async fn lost(loss: impl Future<Output = Error>) -> Error {
 }
 
 /// A client that renews its leases of 30 s, one that waits for what it has, and when it has it.
-async fn until_the_next(on: &Fixture, access: Access) -> (Held, Duration) {
+async fn until_the_next(on: &Fixture, access: Access) -> (Guard, Duration) {
     let limited = on.builder().hold_at_most(AT_MOST).connect().await.unwrap();
     let other = Quorate::clone(&*on.client().await);
     let held = access.have(&limited, None).await;
@@ -106,8 +96,7 @@ async fn each_lock_may_have_a_time_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_that_a_holder_does_puts_off_the_end_or_brings_it_nearer() {
-    let on = Fixture::embedded(3);
-    let quorum = on.client().await;
+    let (_on, quorum) = Fixture::with_client(3).await;
     let (owner, watch) = (Owner::new(), Stopwatch::start());
     let mutex = quorum.clone().mutex("a").owner(&owner);
     let lasts = |time| Quorate::clone(&quorum).mutex("a").owner(&owner).hold_at_most(time);

@@ -1,25 +1,16 @@
 //! What holds for every kind of lock, in one table over the kinds.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::Mutex;
 
-use quorate::{HolderKind, Verdict, VoterReport};
-use tokio::task::JoinSet;
+use quorate_tests::prelude::*;
 
 use crate::{
     cancel::kinds::{
         Access::{self, BothPermits, FairLock, Lead, Lock, Permit, Read, Write},
-        Ask, LIMIT,
+        LIMIT_MS,
     },
-    rw::waiting::{READERS, WRITER},
-    semaphore::waiting::HELD,
-};
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
-    standing::until_waiting,
+    rw::{READERS, WRITER},
+    semaphore::HELD,
 };
 
 claims!(everywhere:
@@ -49,13 +40,16 @@ async fn whoever_gives_up_waits_that_long_and_leaves_nothing(on: Fixture) {
         let held = access.have(&ours, None).await;
         let wanted = if access == Lock { Lock } else { access.excludes() };
         let watch = Stopwatch::start();
-        let refused = wanted.ask(&theirs, Ask::Within, None).await.unwrap();
+        let refused = wanted.ask(&theirs, How::Within(LIMIT_MS), None).await.unwrap();
         let waited = watch.time();
         assert!(refused.is_none() && held.is_held(), "{access:?}");
-        assert!(waited >= LIMIT && waited <= on.at_most(LIMIT + ms(2)), "{access:?}: {waited:?}");
+        assert!(
+            waited >= ms(LIMIT_MS) && waited <= on.at_most(ms(LIMIT_MS + 2)),
+            "{access:?}: {waited:?}"
+        );
         on.until_only(record(access)).await;
         if access == Read {
-            let beside = Read.ask(&theirs, Ask::Try, None).await.unwrap();
+            let beside = Read.ask(&theirs, How::Try, None).await.unwrap();
             on.release(beside.expect("nobody waits to write any more").release()).await;
         }
         on.release(held.release()).await;
@@ -81,7 +75,7 @@ async fn who_waits_enters_in_the_order_of_asking(on: Fixture) {
             });
             until_waiting(&clients[0], access.lock(), "a", number + 1).await;
         }
-        on.must_be_refused(wanted[1].ask(&clients[1], Ask::Try, None).await);
+        on.must_be_refused(wanted[1].ask(&clients[1], How::Try, None).await);
         on.release(held.release()).await;
         tasks.join_all().await;
         assert_eq!(*entered.lock().unwrap(), (0..9).collect::<Vec<_>>(), "{wanted:?}");
@@ -100,8 +94,8 @@ async fn a_caller_is_told_who_has_the_lock_and_for_how_long(on: Fixture) {
         (Lead, Lead, HolderKind::Leader),
     ] {
         let held = access.have(&ours, None).await;
-        for limit in [Duration::ZERO, ms(300)] {
-            let error = wanted.ask(&theirs, Ask::OrBusy(limit), None).await.unwrap_err();
+        for limit in [0, 300] {
+            let error = wanted.ask(&theirs, How::OrBusy(limit), None).await.unwrap_err();
             assert!(error.is_busy(), "{error}");
             assert_eq!((error.lock(), error.hold()), (Some("a"), None));
             assert_eq!((error.holder(), error.holder_kind()), (Some(held.hold()), Some(kind)));

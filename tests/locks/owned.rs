@@ -1,7 +1,6 @@
 //! A call owns what it needs: it can be spawned, and awaited when its lock value is gone.
 
-use quorate::{Error, LockKind, Lockable, embedded};
-use quorate_tests::{fixture::secs, inside::client};
+use quorate_tests::prelude::*;
 
 /// Runs the call in a task of its own, as `tokio::spawn` demands it.
 async fn spawned<T: Send + 'static>(call: impl Future<Output = T> + Send + 'static) -> T {
@@ -24,8 +23,7 @@ async fn work() -> Result<(), Error> {
 
 #[tokio::test(start_paused = true)]
 async fn every_call_of_a_lock_can_be_spawned() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (_voters, client) = with_client(3).await;
     let all =
         || client.lock_all([Lockable::from(client.mutex("all")), client.rw_lock("all").reading()]);
     let limit = secs(1);
@@ -51,8 +49,7 @@ async fn every_call_of_a_lock_can_be_spawned() {
 /// What is dropped before the call completes is the lock value, not the wait.
 #[tokio::test(start_paused = true)]
 async fn calls_of_values_that_are_gone_can_be_raced() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (_voters, client) = with_client(3).await;
     let held = client.mutex("a").lock().await.expect("it is free");
     let won = tokio::select! {
         _ = client.mutex("a").lock() => "a",

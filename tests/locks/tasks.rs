@@ -1,13 +1,6 @@
 //! The tasks of a client end once nobody has it any more, and nothing is owed.
 
-use std::time::Duration;
-
-use quorate::{
-    Quorate,
-    embedded::{self, EmbeddedVoter},
-};
-use quorate_support::eventually_async;
-use quorate_tests::fixture::{Stopwatch, secs};
+use quorate_tests::prelude::*;
 use tokio::runtime::Handle;
 
 /// How long it takes after `trouble` until all tasks have ended of a client that had a lock, when
@@ -24,7 +17,7 @@ async fn time_to_end(
     drop((client, guard));
     let watch = Stopwatch::start();
     let tasks = || Handle::current().metrics().num_alive_tasks();
-    eventually_async("no task is left", async || tasks() == 0).await;
+    until!("no task is left", tasks() == 0);
     watch.time()
 }
 

@@ -1,17 +1,10 @@
 //! Clocks of voters that jump or drift.
 
-use std::time::Duration;
-
-use quorate::{
-    MutexGuard, Quarantine, Quorate,
-    embedded::{EmbeddedVoter, Machine},
-};
-use tokio::time::sleep;
+use quorate_tests::prelude::*;
 
 use crate::amnesia::inside::{
-    LEASE, TRUSTED, blamed, client, client_on, cut_off, kept_out, old_voters,
+    LEASE, TRUSTED, blamed, client, client_on, cut_off, kept_out, old_voters, old_with_client,
 };
-use quorate_tests::fixture::{Stopwatch, ms, secs};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const MINUTE_MICROS: i64 = 60_000_000;
@@ -48,8 +41,7 @@ async fn enters_after(ben: &Quorate, guard: &MutexGuard, watch: Stopwatch) {
 #[tokio::test(start_paused = true)]
 async fn a_voter_whose_clock_jumps_gives_no_lock_twice_to_who_saw_its_clock_before_or_comes_then() {
     for comes_then in [false, true] {
-        let voters = old_voters(3);
-        let before = client(&voters).await;
+        let (voters, before) = old_with_client(3).await;
         let (_ada, guard, watch) = vote_that_jumped(&voters).await;
         let ben = if comes_then { client(&voters).await } else { before };
         assert!(ben.mutex("a").try_lock().await.unwrap().is_none());
@@ -85,8 +77,7 @@ async fn of_two_clocks_that_disagree_neither_gives_a_lock_twice_while_the_third_
 // set right again.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_jumps_back_is_as_suspicious_as_one_that_jumps_forward() {
-    let voters = old_voters(3);
-    let ben = client(&voters).await;
+    let (voters, ben) = old_with_client(3).await;
     voters[2].kill();
     voters[1].jump_clock(-MINUTE_MICROS);
     let error = ben.mutex("a").try_lock().await.unwrap_err();
@@ -128,8 +119,7 @@ async fn clocks_of_other_voters_that_step_end_no_quarantine_and_no_hold() {
 // hour without one what a clock is off by that is being set right.
 #[tokio::test(start_paused = true)]
 async fn clocks_that_drift_as_allowed_are_nothing_and_one_that_drifts_further_is_suspicious() {
-    let voters = old_voters(3);
-    let ours = client(&voters).await;
+    let (voters, ours) = old_with_client(3).await;
     voters[0].kill();
     voters[1].set_clock_rate(5_000);
     voters[2].set_clock_rate(-5_000);

@@ -1,24 +1,11 @@
 //! Voters that lose their data while they run: all of them, or the record of a lock, as by a client
 //! of another library that ends holds.
 
-use std::time::Duration;
-
-use quorate::{
-    RestartGuard,
-    embedded::{EmbeddedVoter, Fault},
-};
-use tokio::time::{sleep, timeout};
+use quorate_tests::{inside, prelude::*};
 
 use crate::{
-    amnesia::inside::{LEASE, client, client_with, old_voters},
+    amnesia::inside::{LEASE, client_with, old_voters, old_with_client},
     cancel::kinds::Access::{BothPermits, FairLock, Lead, Lock, Read, Write},
-};
-use quorate_support::eventually_async;
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, ms, secs},
-    inside,
-    kind::Client,
 };
 
 claims!(everywhere: a_hold_that_a_majority_has_lost_ends_at_its_next_renewal);
@@ -28,10 +15,7 @@ claims!(minority of both: what_a_minority_has_lost_comes_back_with_the_next_rene
 const SHORT: Duration = secs(6);
 
 async fn until_all_have_it(on: &Fixture) {
-    eventually_async("every voter has the record", async || {
-        on.keys().iter().all(|keys| !keys.is_empty())
-    })
-    .await;
+    until!("every voter has the record", on.keys().iter().all(|keys| !keys.is_empty()));
 }
 
 /// So many voters lose all locks, as soon as each of them has the hold.
@@ -76,7 +60,7 @@ async fn what_a_minority_has_lost_comes_back_with_the_next_renewal(on: Fixture) 
         voters.for_each(|voter| on.command(voter, &["FLUSHALL"]));
         until_all_have_it(&on).await;
         // Others that lost it before this is heard of would make a majority.
-        eventually_async("that is heard of", async || guard.votes() == on.voters()).await;
+        until!("that is heard of", guard.votes() == on.voters());
         assert!(guard.is_held());
     }
     on.release(guard.release()).await;
@@ -87,8 +71,7 @@ async fn what_a_minority_has_lost_comes_back_with_the_next_renewal(on: Fixture) 
 // has lost it, has it again: the third has forgotten nothing.
 #[tokio::test(start_paused = true)]
 async fn a_voter_that_never_had_a_hold_has_not_forgotten_it() {
-    let voters = old_voters(3);
-    let ada = client(&voters).await;
+    let (voters, ada) = old_with_client(3).await;
     let deaf = voters[2].fault(Fault::DropRequests);
     let guard = ada.mutex("a").lock().await.unwrap();
     assert_eq!(guard.votes(), 2);
@@ -102,8 +85,7 @@ async fn a_voter_that_never_had_a_hold_has_not_forgotten_it() {
 // before the third tells what it has lost.
 #[tokio::test(start_paused = true)]
 async fn a_late_answer_can_show_that_a_majority_has_lost_a_hold() {
-    let voters = old_voters(3);
-    let ada = client(&voters).await;
+    let (voters, ada) = old_with_client(3).await;
     let guard = ada.mutex("a").lock().await.unwrap();
     let _slow = voters[2].fault(Fault::Delay { there: ms(0), back: ms(50) });
     voters[1..].iter().for_each(EmbeddedVoter::wipe);

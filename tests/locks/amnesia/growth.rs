@@ -1,21 +1,11 @@
 //! Each hold's token is higher than those of all holds before it.
 
-use std::time::Duration;
-
-use quorate::{
-    Owner, Quorate, Token,
-    embedded::{EmbeddedVoter, Fault, Machine},
-};
+use quorate_tests::prelude::*;
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
-use tokio::time::sleep;
 
 use crate::{
-    amnesia::inside::{LEASE, builder, client, client_on, old_voters},
+    amnesia::inside::{LEASE, builder, client, client_on, old_voters, old_with_client},
     cancel::kinds::Access,
-};
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
 };
 
 claims!(everywhere:
@@ -32,7 +22,7 @@ pub(crate) const EXCLUSIVE: [Access; 4] =
 /// That of a hold, which is given back.
 pub(crate) async fn token_of(access: Access, client: &Quorate) -> Token {
     let held = access.have(client, None).await;
-    let token = held.token();
+    let token = held.token().expect("it is exclusive");
     held.release().await.expect("a majority confirms");
     token
 }
@@ -168,8 +158,7 @@ async fn a_client_whose_clock_has_been_set_right_asks_for_the_right_tokens() {
 #[tokio::test(start_paused = true)]
 async fn a_count_of_tokens_that_is_at_its_end_blocks_no_lock_for_long() {
     for way in EXCLUSIVE {
-        let voters = old_voters(3);
-        let ours = client(&voters).await;
+        let (voters, ours) = old_with_client(3).await;
         for key in ["quorate:{a}:fence", "quorate:{a}:rw:fence", "quorate:{a}:election:fence"] {
             for voter in &voters {
                 voter.command(&["SET", key, "9007199254740991", "PX", "86400000"]).unwrap();

@@ -1,19 +1,13 @@
 //! Voters that come back without their data have no say in new holds for the longest lease.
 
-use quorate::{
-    Quarantine,
-    embedded::{self, Fault, Machine},
-};
-use tokio::time::sleep;
+use quorate_tests::prelude::*;
 
-use crate::amnesia::inside::{LEASE, client, client_on, cut_off, kept_out, old_voters};
-use quorate_tests::fixture::{ms, secs};
+use crate::amnesia::inside::{LEASE, client, client_on, cut_off, kept_out, old_with_client};
 
 // There is no await between the grant and the restart. The next renewal is due in ten seconds.
 #[tokio::test(start_paused = true)]
 async fn a_voter_that_comes_back_in_the_moment_of_the_grant_is_told_of_it_at_once() {
-    let voters = old_voters(3);
-    let ada = client(&voters).await;
+    let (voters, ada) = old_with_client(3).await;
     let _guard = ada.mutex("a").lock().await.unwrap();
     voters[0].restart_empty();
     assert!(voters[0].keys().is_empty());
@@ -43,8 +37,7 @@ async fn a_voter_that_forgets_in_its_first_seconds_lets_nobody_in_who_comes_then
 // have forgotten the vote of another hold that still stands. Ada renews every ten seconds.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_left_in_the_quarantine_does_not_count_when_its_answer_comes_after_it() {
-    let voters = old_voters(3);
-    let ada = client(&voters).await;
+    let (voters, ada) = old_with_client(3).await;
     voters[0].restart_empty();
     assert_eq!(kept_out(&ada, 0).await, (Quarantine::Restarted, LEASE));
     sleep(ms(9_990)).await;
@@ -60,8 +53,7 @@ async fn a_renewal_that_left_in_the_quarantine_does_not_count_when_its_answer_co
 // The same of a new lock: another hold may have had the vote when the voter granted it.
 #[tokio::test(start_paused = true)]
 async fn a_vote_that_was_asked_for_in_the_quarantine_does_not_count_when_it_comes_after_it() {
-    let voters = old_voters(3);
-    let ada = client(&voters).await;
+    let (voters, ada) = old_with_client(3).await;
     voters[0].restart_empty();
     assert_eq!(kept_out(&ada, 0).await, (Quarantine::Restarted, LEASE));
     voters[2].kill();

@@ -1,13 +1,8 @@
 //! Voters inside the process that have run for long, and clients of them.
 
-use std::{slice, time::Duration};
+use std::slice;
 
-use quorate::{
-    Builder, Cause, Error, Quarantine, Quorate, RestartGuard, Verdict,
-    embedded::{self, EmbeddedVoter, Fault, Machine},
-};
-
-use quorate_tests::{fixture::secs, inside::fault_client};
+use quorate_tests::{inside::fault_client, prelude::*};
 
 /// The longest lease by default.
 pub(crate) const LEASE: Duration = secs(30);
@@ -30,6 +25,12 @@ pub(crate) fn builder(voters: &[EmbeddedVoter]) -> Builder {
 
 pub(crate) async fn client(voters: &[EmbeddedVoter]) -> Quorate {
     builder(voters).connect().await.expect("a majority answers")
+}
+
+pub(crate) async fn old_with_client(count: usize) -> (Vec<EmbeddedVoter>, Quorate) {
+    let voters = old_voters(count);
+    let client = client(&voters).await;
+    (voters, client)
 }
 
 pub(crate) async fn client_with(voters: &[EmbeddedVoter], guard: RestartGuard) -> Quorate {

@@ -1,18 +1,12 @@
 //! Every kind of lock on voters that forget: whoever holds it holds it alone.
 
-use quorate::embedded::Machine;
-use tokio::time::sleep;
+use quorate_tests::prelude::*;
 
 use crate::{
     amnesia::inside::{LEASE, TRUSTED, client, client_on, cut_off, old_voters},
-    cancel::kinds::{
-        Access::{self, BothPermits, FairLock, Lead, Lock, Permit, Read, Several, Write},
-        Ask,
+    cancel::kinds::Access::{
+        self, BothPermits, FairLock, Lead, Lock, Permit, Read, Several, Write,
     },
-};
-use quorate_tests::{
-    fixture::{Stopwatch, ms, secs},
-    inside::heal,
 };
 
 /// Ada holds by the first two of three voters, and the second comes back empty. She does not tell
@@ -34,7 +28,7 @@ async fn is_held_by_one(taken: Access, wanted: Access) {
     while watch.time() + secs(1) < TRUSTED {
         assert!(held.is_held(), "{taken:?}: after {:?}", watch.time());
         for other in [&ben, &cleo] {
-            let tried = wanted.ask(other, Ask::Try, None).await;
+            let tried = wanted.ask(other, How::Try, None).await;
             assert!(!matches!(tried, Ok(Some(_))), "{taken:?}, {wanted:?}: two have it");
         }
         sleep(secs(1)).await;
@@ -45,7 +39,7 @@ async fn is_held_by_one(taken: Access, wanted: Access) {
     let mut entered = None;
     while entered.is_none() {
         assert!(watch.time() < 2 * LEASE + secs(5), "{taken:?}: nobody gets it any more");
-        entered = wanted.ask(&ben, Ask::Try, None).await.ok().flatten();
+        entered = wanted.ask(&ben, How::Try, None).await.ok().flatten();
         sleep(ms(200)).await;
     }
 }

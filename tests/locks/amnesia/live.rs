@@ -1,17 +1,12 @@
 //! Clients take one lock in turn over real servers without persistence, which are killed and come
 //! back empty, one at a time and at bad moments, and are cut off.
 
-use std::time::Duration;
-
-use quorate::Quorate;
-use rand::{RngExt, SeedableRng, rngs::StdRng};
-use tokio::time::sleep;
-
-use quorate_support::{Proxy, eventually_async};
 use quorate_tests::{
     load::Load,
-    scene::{MS, are_empty, knob, proxies, rounds, servers},
+    prelude::*,
+    scene::{knob, rounds},
 };
+use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 const VOTERS: usize = 5;
 /// The longest there is: so far apart servers forget. A voter has a tenth of it to answer, and the
@@ -45,7 +40,7 @@ async fn tokens_grow_and_nobody_holds_with_another_while_servers_restart_empty_i
         }
     }
     load.judge(usize::try_from(10 * restarts).expect("there are few")).await;
-    eventually_async("no key is left", async || are_empty(&servers)).await;
+    until!("no key is left", are_empty(&servers));
 }
 
 /// Cuts the connections, and refuses others for a moment or not.

@@ -1,18 +1,8 @@
 //! Machines that their hypervisors pause: no clock of theirs sees it.
 
-use std::time::Duration;
-
-use quorate::{
-    Quorate,
-    embedded::{Fault, Machine},
-};
-use tokio::time::sleep;
+use quorate_tests::prelude::*;
 
 use crate::amnesia::inside::{LEASE, TRUSTED, client, client_on, old_voters};
-use quorate_tests::{
-    fixture::{Stopwatch, ms, secs},
-    inside::all,
-};
 
 /// Nothing runs on the machine for so long, and its clocks stand still.
 async fn pause(machine: &Machine, time: Duration) {

@@ -1,23 +1,9 @@
 //! Stories of voters that restart, with their data and without: told inside the process, where
 //! times are exact, and on servers.
 
-use std::time::Duration;
-
-use quorate::{
-    Builder, Cause, Error, MutexGuard, Quarantine, Quorate, RestartGuard, Verdict,
-    embedded::InFlight,
-};
-use tokio::time::sleep;
+use quorate_tests::{age::Apart, prelude::*};
 
 use crate::amnesia::inside::blamed;
-use quorate_support::eventually_async;
-use quorate_tests::{
-    age::Apart,
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs, trusted},
-    scene::{builder, connect, leased, servers_with},
-    standing::{kept_out, until_given, until_kept_out},
-};
 
 claims!(three:
     a_forgotten_vote_lets_nobody_in_until_the_longest_lease_has_passed,
@@ -179,17 +165,14 @@ async fn a_holder_that_misses_a_vote_after_a_restart_keeps_the_voter_out_and_tel
     let name = on.name_of_data(0);
     sleep(ms(10)).await;
     let guard = ada.mutex("a").lock().await.expect("two are up");
-    eventually_async("both vote", async || guard.votes() == 2).await;
+    until!("both vote", guard.votes() == 2);
     sleep(ms(10)).await;
     on.restart_with_older_data(0);
     until_kept_out(&ada, 0, Quarantine::Emptied).await;
     // It is asked for it anew when it has said that it lacks it.
     let hold = guard.hold().to_string();
-    eventually_async("it has it again", async || on.has_vote(0, "a", &hold)).await;
-    eventually_async("the data have another name", async || {
-        !on.is_real() || on.name_of_data(0) != name
-    })
-    .await;
+    until!("it has it again", on.has_vote(0, "a", &hold));
+    until!("the data have another name", !on.is_real() || on.name_of_data(0) != name);
     sleep(ms(10)).await;
     let cleo = client(&on).await;
     assert_eq!(kept_out(&cleo, 0).await.expect("it is kept out").why, Quarantine::Young);
@@ -200,11 +183,13 @@ async fn a_holder_that_misses_a_vote_after_a_restart_keeps_the_voter_out_and_tel
 /// Two voters that are left count, and inside the process at once.
 async fn both_count(on: &Fixture, client: &Quorate) {
     let watch = Stopwatch::start();
-    eventually_async("both count", async || match client.mutex("b").try_lock().await {
-        Ok(Some(guard)) => guard.release().await.is_ok(),
-        _ => false,
-    })
-    .await;
+    until!(
+        "both count",
+        match client.mutex("b").try_lock().await {
+            Ok(Some(guard)) => guard.release().await.is_ok(),
+            _ => false,
+        }
+    );
     assert!(on.is_real() || watch.time() == ms(0), "{:?}", watch.time());
 }
 
@@ -225,7 +210,7 @@ async fn a_connection_that_was_cut_is_no_quarantine(mut on: Fixture) {
 async fn a_restart_that_forgets_nothing_is_no_quarantine(mut on: Fixture) {
     let (ada, ben) = (on.client().await, on.client().await);
     let guard = ada.mutex("a").lock().await.expect("all are up");
-    eventually_async("all vote", async || guard.votes() == 3).await;
+    until!("all vote", guard.votes() == 3);
     on.kill(1);
     for voter in [0, 2] {
         on.restart_with_data(voter);
@@ -237,8 +222,7 @@ async fn a_restart_that_forgets_nothing_is_no_quarantine(mut on: Fixture) {
         assert!(tried.is_none(), "a second holder");
     }
     assert!(guard.is_held());
-    eventually_async("ada has come back to both", async || ada.status().await.counting() == 2)
-        .await;
+    until!("ada has come back to both", ada.status().await.counting() == 2);
     guard.release().await.expect("both confirm");
 }
 

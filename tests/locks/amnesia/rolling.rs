@@ -1,12 +1,6 @@
 //! A lock is held while voters restart empty, one after the other.
 
-use quorate::{MutexGuard, Quorate};
-
-use quorate_support::eventually_async;
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, secs},
-};
+use quorate_tests::prelude::*;
 
 claims!(minority: rolling_restarts_of_all_voters_lose_no_lock_and_let_nobody_in);
 
@@ -40,10 +34,10 @@ async fn wipe(
     if raced {
         nobody_enters(on, held, contender).await;
     }
-    eventually_async("all five vote for the hold", async || {
+    until!(
+        "all five vote for the hold",
         on.keys().iter().all(|keys| keys == &["quorate:{a}"]) && held.votes() == 5
-    })
-    .await;
+    );
     let limit = secs(if raced { 11 } else { 1 });
     assert!(on.is_real() || watch.time() <= limit, "{:?}", watch.time());
     nobody_enters(on, held, contender).await;
@@ -53,7 +47,7 @@ async fn rolling_restarts_of_all_voters_lose_no_lock_and_let_nobody_in(mut on: F
     let (ours, contender) = (on.client().await, on.client().await);
     let guard = ours.mutex("a").lock().await.unwrap();
     // Whatever was not heard of a voter before it forgot does not count until its quarantine ends.
-    eventually_async("all five have voted", async || guard.votes() == 5).await;
+    until!("all five have voted", guard.votes() == 5);
     for round in 0..on.rounds(10, (10, 2)) {
         for voter in 0..on.voters() {
             wipe(&mut on, (voter, round % 2 == 1), &guard, &contender).await;

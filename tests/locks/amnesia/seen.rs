@@ -1,14 +1,8 @@
 //! What is seen of quarantines from outside.
 
-use std::{collections::BTreeMap, time::Duration};
+use quorate_tests::prelude::*;
 
-use tokio::time::sleep;
-
-use crate::amnesia::inside::{LEASE, client, old_voters};
-use quorate_tests::{
-    fixture::{ms, secs},
-    recorded::{counted, record, recorded},
-};
+use crate::amnesia::inside::{LEASE, client, old_voters, old_with_client};
 
 const MINUTE_MICROS: i64 = 60_000_000;
 
@@ -16,8 +10,7 @@ const MINUTE_MICROS: i64 = 60_000_000;
 /// nobody asks anything.
 async fn kept_out(after: Duration) -> Vec<String> {
     let (snapshotter, _recording) = record();
-    let voters = old_voters(3);
-    let ours = client(&voters).await;
+    let (voters, ours) = old_with_client(3).await;
     if !after.is_zero() {
         voters[1].restart_empty();
         sleep(after).await;
@@ -40,8 +33,7 @@ async fn a_quarantine_is_shown_while_it_lasts_and_ends_by_itself() {
 #[tokio::test(start_paused = true)]
 async fn quarantines_are_counted_by_their_reason() {
     let (snapshotter, _recording) = record();
-    let voters = old_voters(3);
-    let ours = client(&voters).await;
+    let (voters, ours) = old_with_client(3).await;
     let counted = || counted(&snapshotter, "quorate_quarantines_total");
     assert_eq!(counted(), BTreeMap::new());
     let once = |reason: &str| BTreeMap::from([(format!("embedded-2 {reason}"), 1.0)]);

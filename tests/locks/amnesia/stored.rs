@@ -1,28 +1,16 @@
 //! A token stands on a majority before its hold is handed out, and takes a second trip only where
 //! the voters differ.
 
-use std::{collections::BTreeMap, time::Duration};
-
 use metrics_util::debugging::Snapshotter;
-use quorate::{
-    Token,
-    embedded::{EmbeddedVoter, Reply},
-    metric,
-};
-use tokio::time::sleep;
+use quorate::embedded::Reply;
+use quorate_tests::{inside::drop_script, prelude::*};
 
 use crate::{
     amnesia::{
         growth::token_of,
-        inside::{builder, client, old_voters},
+        inside::{builder, client, old_voters, old_with_client},
     },
     cancel::kinds::Access,
-};
-use quorate_tests::{
-    fixture::{Fixture, Stopwatch, ms, secs},
-    inside::{drop_script, heal},
-    kind::{Client, Kind},
-    recorded::{counted, record},
 };
 
 /// Far ahead of all clocks, as after a grant to one that is wrong.
@@ -65,8 +53,7 @@ async fn where_one_voter_knows_a_higher_one_the_others_are_told_once() {
         (Access::FairLock, FENCE, "mutex/renew", "fair_mutex"),
         (Access::Write, "quorate:{a}:rw:fence", "rw/renew", "write"),
     ] {
-        let voters = old_voters(5);
-        let ours = client(&voters).await;
+        let (voters, ours) = old_with_client(5).await;
         set_ahead(&voters[0], fence);
         assert_eq!(u64::from(token_of(way, &ours).await), AHEAD + 64, "{way:?}");
         assert_eq!(renewals(&voters, renew), 4, "{way:?}: all but the one that knows");
@@ -164,8 +151,7 @@ async fn a_token_that_a_voter_has_lost_is_back_after_a_quarter_of_the_fence_memo
 // A voter that restarts with old data may have the vote, and a token from before it.
 #[tokio::test(start_paused = true)]
 async fn a_voter_that_restarts_is_told_the_token_within_two_renewals() {
-    let voters = old_voters(3);
-    let ours = client(&voters).await;
+    let (voters, ours) = old_with_client(3).await;
     let guard = ours.mutex("a").lock().await.unwrap();
     sleep(secs(25)).await;
     voters[0].restart_empty();

@@ -1,10 +1,12 @@
 //! Whatever asks for a lock, given up at every await: no vote is left, no place in a queue, and no
 //! listener.
 
+use quorate_tests::prelude::*;
+
 use crate::cancel::{
     kinds::{
         Access::{self, BothPermits, FairLock, FairRead, Lead, Lock, Permit, Read, Several, Write},
-        Ask,
+        LIMIT_MS,
     },
     scene::{
         Rivals::{self, Holds, InLine, InQueue, Nobody},
@@ -15,16 +17,18 @@ use crate::cancel::{
 /// Waits for it, tries, and waits for a shorter time than others have it, beside each rival.
 fn ask_for(access: Access, rivals: &[Rivals]) {
     let holders: Vec<_> = rivals.iter().copied().filter(|it| matches!(it, Holds(_))).collect();
-    for (ask, rivals) in [(Ask::Wait, rivals), (Ask::Try, rivals), (Ask::Within, &holders)] {
-        ask_by(ask, access, rivals);
+    for (how, rivals) in
+        [(How::Wait, rivals), (How::Try, rivals), (How::Within(LIMIT_MS), &holders)]
+    {
+        ask_by(how, access, rivals);
     }
 }
 
-fn ask_by(ask: Ask, access: Access, rivals: &[Rivals]) {
-    every((access, ask), rivals, async |mut scene| {
+fn ask_by(how: How, access: Access, rivals: &[Rivals]) {
+    every((access, how), rivals, async |mut scene| {
         let rival = scene.rivals().await;
         let trouble = scene.inflict();
-        let completed = scene.give_up(access.ask(scene.client(), ask, None)).await;
+        let completed = scene.give_up(access.ask(scene.client(), how, None)).await;
         scene.leave_if_told();
         scene.expect_nothing(rival, trouble).await.map(|()| completed)
     });
@@ -38,7 +42,7 @@ fn a_lock_given_up_at_any_await_leaves_nothing() {
 #[test]
 fn a_fair_lock_given_up_at_any_await_leaves_nothing() {
     ask_for(FairLock, &[Nobody, Holds(Lock), InLine(Lock), InQueue(Lock, FairLock)]);
-    ask_by(Ask::Within, FairLock, &[InQueue(Lock, FairLock)]);
+    ask_by(How::Within(LIMIT_MS), FairLock, &[InQueue(Lock, FairLock)]);
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn a_permit_given_up_at_any_await_leaves_nothing() {
 
 #[test]
 fn all_permits_given_up_at_any_await_leave_nothing() {
-    ask_by(Ask::Wait, BothPermits, &[Nobody, Holds(BothPermits), InQueue(BothPermits, Permit)]);
+    ask_by(How::Wait, BothPermits, &[Nobody, Holds(BothPermits), InQueue(BothPermits, Permit)]);
 }
 
 #[test]

@@ -1,12 +1,7 @@
 //! What must not be left on the voters.
 
-use std::time::Duration;
-
-use quorate::{
-    HoldId, Quorate,
-    embedded::{EmbeddedVoter, Record},
-};
-use tokio::time::sleep;
+use quorate::embedded::Record;
+use quorate_tests::prelude::*;
 
 use crate::cancel::kinds::Access;
 

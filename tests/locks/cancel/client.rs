@@ -1,9 +1,6 @@
 //! What asks about locks, ends them by force or closes the client, given up at every await.
 
-use std::time::Duration;
-
-use quorate::{LockKind, Quorate};
-use tokio::time::{sleep, timeout};
+use quorate_tests::prelude::*;
 
 use crate::cancel::{
     check,

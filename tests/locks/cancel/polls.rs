@@ -1,8 +1,8 @@
 //! Giving a future up after so many polls.
 
-use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::{future::poll_fn, pin::pin, task::Poll};
 
-use tokio::time::{sleep, timeout};
+use quorate_tests::prelude::*;
 
 /// How a future is given up after its last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,23 +1,13 @@
 //! Three voters, two clients, and every case of giving up.
 
-use std::{fmt::Debug, time::Duration};
+use std::fmt::Debug;
 
-use quorate::{
-    Error, HoldId, Quorate,
-    embedded::{self, EmbeddedVoter},
-};
-use tokio::{
-    runtime,
-    task::{JoinHandle, yield_now},
-    time::sleep,
-};
+use quorate_tests::prelude::*;
+use tokio::{runtime, task::yield_now};
 
 use crate::cancel::{
     check,
-    kinds::{
-        Access::{self, BothPermits, Lead, Lock, Write},
-        Ask,
-    },
+    kinds::Access::{self, BothPermits, Lead, Lock, Write},
     polls::{Way, abandon},
     trouble::{Trouble, Troubled},
 };
@@ -199,7 +189,7 @@ impl Scene {
         rival.finish().await?;
         check::within(RETRIES, || check::nothing(&voters)).await?;
         for access in [Lock, Write, BothPermits, Lead] {
-            let held = access.ask(&other, Ask::Try, None).await.map_err(text)?;
+            let held = access.ask(&other, How::Try, None).await.map_err(text)?;
             let held = held.ok_or_else(|| format!("another client is refused: {access:?}"))?;
             held.release().await.map_err(text)?;
         }

@@ -1,9 +1,6 @@
 //! What goes wrong at some of the voters meanwhile.
 
-use std::time::Duration;
-
-use quorate::embedded::{EmbeddedVoter, Fault, FaultGuard};
-use tokio::time::sleep;
+use quorate_tests::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {

@@ -1,18 +1,8 @@
 //! Bugs of locks that one asks for, holds, renews and gives back.
 
-use std::time::Duration;
-
-use quorate::{
-    Cause, LockKind, Owner, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, Reply},
-};
-use tokio::time::{Instant, sleep, timeout};
-
-use quorate_support::{Proxy, RedisServer, eventually_async, without_lasting};
-use quorate_tests::{
-    inside::{all, client},
-    kind::{Client, Kind},
-};
+use quorate::embedded::Reply;
+use quorate_tests::prelude::*;
+use tokio::time::Instant;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -43,8 +33,7 @@ async fn a_voter_whose_connection_breaks_at_every_request_does_not_make_a_waiter
 /// answered afterwards.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_is_trusted_for_the_lease_it_asked_for_and_not_for_a_later_longer_one() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     let owner = Owner::new();
     let mutex = client.mutex("x").owner(&owner).lease(MS(3_000));
     let guard = mutex.lock().await.expect("free");
@@ -61,8 +50,7 @@ async fn a_renewal_is_trusted_for_the_lease_it_asked_for_and_not_for_a_later_lon
 /// Cancelled is as if never asked: the lease that the guard has is the one it asked for.
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_re_entry_does_not_have_a_fixed_lease_renewed() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     let owner = Owner::new();
     let mutex = client.mutex("x").owner(&owner);
     let guard = mutex.clone().lease_fixed(MS(3_000)).lock().await.expect("free");
@@ -77,8 +65,7 @@ async fn a_cancelled_re_entry_does_not_have_a_fixed_lease_renewed() {
 /// Each is cancelled after 9 ms of a round trip of 20 ms; the watchdog has its own round trips.
 #[tokio::test(start_paused = true)]
 async fn cancelled_re_entries_do_not_keep_the_watchdog_from_renewing() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     let owner = Owner::new();
     let mutex = client.mutex("x").owner(&owner).lease(MS(3_000));
     let guard = mutex.lock().await.expect("free");
@@ -134,13 +121,12 @@ async fn a_release_that_a_voter_could_not_run_at_the_time_is_run_later() {
     let others = embedded::voters(2);
     let builder = Quorate::builder().voter(server.url()).embedded(&others);
     let client = builder.connect().await.expect("all voters answer");
-    eventually_async("the server is connected", async || {
+    until!("the server is connected", {
         let views = client.mutex("x").inspect().await.expect("a majority answers").voters;
         views[0].state.is_ok()
-    })
-    .await;
+    });
     let guard = client.mutex("x").lock().await.expect("free");
-    eventually_async("the server voted", async || without_lasting(server.keys()).len() == 1).await;
+    until!("the server voted", without_lasting(server.keys()).len() == 1);
     server.command(&["REPLICAOF", "127.0.0.1", "1"]).expect("a replica of nothing");
     guard.release().await.expect("the two others are a majority");
     sleep(MS(100)).await;
@@ -148,7 +134,7 @@ async fn a_release_that_a_voter_could_not_run_at_the_time_is_run_later() {
     server.command(&["REPLICAOF", "NO", "ONE"]).expect("a primary again");
     // One that was promoted is marked as that, for longer than any lock.
     let held = || server.keys().into_iter().filter(|key| !key.contains("{%")).collect();
-    eventually_async("its vote is given back", async || without_lasting(held()).is_empty()).await;
+    until!("its vote is given back", without_lasting(held()).is_empty());
 }
 
 /// What two dead clients left makes a split that this one leads, and nobody yields: five rounds of
@@ -156,8 +142,7 @@ async fn a_release_that_a_voter_could_not_run_at_the_time_is_run_later() {
 #[tokio::test(start_paused = true)]
 #[expect(clippy::disallowed_methods, reason = "the paused time is measured")]
 async fn lock_within_ends_on_time_in_a_split_too() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     for (voter, hold) in voters.iter().zip(["z:1", "z:2"]) {
         voter.command(&["HSET", "quorate:{x}", hold, "1"]).expect("a fresh hash");
         voter.command(&["PEXPIRE", "quorate:{x}", "6000000"]).expect("a key");
@@ -176,8 +161,7 @@ async fn lock_within_ends_on_time_in_a_split_too() {
 /// Some program left a record for ages, of which four times is no number to Lua's `PEXPIRE`.
 #[tokio::test(start_paused = true)]
 async fn what_is_held_for_ages_can_be_ended_by_force_and_no_mark_stays_for_ever() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     for voter in &voters {
         voter.command(&["HSET", "quorate:{x}", "z:1", "1"]).expect("a fresh hash");
         voter.command(&["PEXPIRE", "quorate:{x}", "4000000000000000000"]).expect("a key");
@@ -201,18 +185,16 @@ async fn every_voter_that_turns_out_to_be_another_one_loses_its_vote() {
     let addresses = servers.iter().map(RedisServer::url).chain(ways.iter().map(Proxy::url));
     let client = Quorate::connect(addresses).await.expect("three of five answer");
     ways.iter().for_each(Proxy::accept);
-    eventually_async("both are found out", async || {
+    until!("both are found out", {
         let Ok(seen) = client.mutex("x").inspect().await else { return false };
         seen.voters[3..].iter().all(|view| matches!(view.state, Err(Cause::Duplicate(_))))
-    })
-    .await;
+    });
 }
 
 /// The voters have 200 ms to answer, the caller 20: it ends when they have had their time.
 #[tokio::test(start_paused = true)]
 async fn lock_within_ends_on_time_for_an_owner_that_enters_again_too() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     let owner = Owner::new();
     let mutex = client.mutex("x").owner(&owner);
     let guard = mutex.lock().await.expect("free");
@@ -280,8 +262,7 @@ fn give_to_a_stranger(voter: &EmbeddedVoter, lock: &str, for_ms: u64) {
 /// silent voter's 200 ms missed that. Later in a round, and between rounds, pauses are longer.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_gets_a_vote_that_is_free_for_a_moment() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     let mutex = client.mutex("a").lease(MS(10_000));
     give_to_a_stranger(&voters[2], "a", 3_340);
     let guard = mutex.lock().await.expect("two of three are free");
@@ -294,8 +275,7 @@ async fn a_renewal_gets_a_vote_that_is_free_for_a_moment() {
 /// One voter gave its vote back, one had never given it, one does not answer: a majority is free.
 #[tokio::test(start_paused = true)]
 async fn a_release_needs_no_voter_that_never_had_the_vote() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     give_to_a_stranger(&voters[2], "a", 60_000);
     let guard = client.mutex("a").lock().await.expect("two of three are free");
     voters[1].stop();
@@ -306,8 +286,7 @@ async fn a_release_needs_no_voter_that_never_had_the_vote() {
 /// then that voter is free: a renewal now would leave a vote that nobody gives back.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_asked_for_a_hold_that_has_ended() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     give_to_a_stranger(&voters[2], "a", 60_000);
     let guard = client.mutex("a").lock().await.expect("two of three are free");
     voters[1].stop();
@@ -325,8 +304,7 @@ async fn nothing_is_asked_for_a_hold_that_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_loss_is_not_explained_by_what_failed_before_the_last_renewal() {
     for renews in [false, true] {
-        let voters = embedded::voters(3);
-        let client = client(&voters).await;
+        let (voters, client) = with_client(3).await;
         let guard = client.mutex("x").lock().await.expect("free");
         voters.iter().for_each(EmbeddedVoter::stop);
         // Renewals begin after 10 s of 30.

@@ -1,15 +1,7 @@
 //! Bugs of semaphores.
 
-use quorate::{
-    PermitGuard, Quorate, Semaphore,
-    embedded::{self, EmbeddedVoter, Fault, Machine, Reply},
-};
-use tokio::{task::JoinHandle, time::sleep};
-
-use quorate_tests::{
-    fixture::{ms, secs},
-    inside::{client, heal},
-};
+use quorate::{Semaphore, embedded::Reply};
+use quorate_tests::prelude::*;
 
 const SLOTS: &str = "quorate:{a}:semaphore:slots";
 const ENDS: &str = "quorate:{a}:semaphore:ends";

@@ -1,27 +1,11 @@
 //! Bugs of locks that are waited for in a queue: fair mutexes and read/write locks.
 
-use std::time::Duration;
-
-use quorate::{
-    FairMutex, MutexGuard, Quorate, RestartGuard,
-    embedded::{self, EmbeddedVoter, Fault, InFlight, Machine, Reply},
-    metric,
-};
-use tokio::{
-    task::{JoinHandle, JoinSet},
-    time::{sleep, timeout},
-};
+use quorate::{FairMutex, embedded::Reply};
+use quorate_tests::{inside::fault_client, prelude::*};
 
 use crate::{
-    fair::queue::{Waiters, release},
-    rw::waiting as rw,
-};
-use quorate_support::without_lasting;
-use quorate_tests::{
-    fixture::{Fixture, Stopwatch, ms, secs},
-    inside::{all, client, fault_client, heal},
-    kind::{Client, Kind},
-    recorded::{added, record},
+    fair::{Waiters, release},
+    rw,
 };
 
 const QUEUE: &str = "quorate:{a}:queue";
@@ -132,8 +116,7 @@ async fn a_bid_without_a_quorum_gives_back_what_comes_after_it() {
     for (kind, script) in
         [("fair", "mutex/acquire"), ("read", "rw/acquire"), ("write", "rw/acquire")]
     {
-        let voters = embedded::voters(3);
-        let client = client(&voters).await;
+        let (voters, client) = with_client(3).await;
         let _far = all(&voters[2..], way(ms(1)));
         voters[..2].iter().for_each(EmbeddedVoter::kill);
         let waiter = tokio::spawn(async move {

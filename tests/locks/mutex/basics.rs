@@ -1,16 +1,9 @@
 //! Taking, holding, giving back.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::task::{JoinSet, yield_now};
-
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
-};
+use quorate_tests::prelude::*;
+use tokio::task::yield_now;
 
 claims!(everywhere of both:
     a_hundred_clients_all_get_their_turn,

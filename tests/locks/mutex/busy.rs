@@ -1,15 +1,8 @@
 //! A caller that wants to know who has the lock, and when to come again.
 
-use std::time::Duration;
+use quorate_tests::prelude::*;
 
-use quorate::HolderKind;
-use tokio::task::JoinSet;
-
-use crate::rw::waiting::until_waiting;
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, ms, secs},
-};
+use crate::rw::until_waiting;
 
 claims!(everywhere of both:
     a_lock_that_is_free_or_becomes_free_in_time_is_given,

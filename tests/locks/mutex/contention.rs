@@ -1,24 +1,9 @@
 //! Many at the same moment.
 
-use std::time::Duration;
-
-use futures::future::join_all;
-use quorate::{
-    MutexGuard, Quorate,
-    embedded::{self, Fault},
-};
+use quorate_tests::prelude::*;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use tokio::task::JoinSet;
 
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms},
-    kind::Client,
-};
-
-claims!(everywhere of both:
-    of_several_tries_at_the_same_moment_one_wins,
-);
+claims!(everywhere of both: of_several_tries_at_the_same_moment_one_wins);
 
 // Whoever won keeps the lock until all have their answers, so a second winner would show; and the
 // lock is free at the start, so somebody has to win.

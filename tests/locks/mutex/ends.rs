@@ -1,30 +1,9 @@
 //! Ends of holds and of clients: loss, close, and guards that are dropped in odd places.
 
-use std::{
-    future::pending,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::thread;
 
-use tokio::{
-    runtime::Runtime,
-    time::{sleep, timeout},
-};
-
-use quorate::{
-    LockKind, Quorate,
-    embedded::{self, InFlight},
-};
-use quorate_support::without_lasting;
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs, trusted},
-    kind::Client,
-};
+use quorate_tests::prelude::*;
+use tokio::runtime::Runtime;
 
 /// A lease that is waited for. Requests wait for a tenth of it, which a busy machine keeps.
 const SHORT: Duration = secs(3);
@@ -33,7 +12,6 @@ claims!(everywhere of both:
     close_releases_everything_and_later_calls_say_closed,
     close_tells_whoever_waits,
     close_undoes_what_is_being_acquired,
-    while_held_drops_the_work_at_loss,
     lost_completes_with_the_reason_and_not_while_the_lock_is_held,
     a_guard_dropped_outside_any_runtime_releases,
 );
@@ -104,37 +82,6 @@ async fn close_undoes_what_is_being_acquired(mut on: Fixture) {
     let watch = Stopwatch::start();
     on.until_clean().await;
     assert!(watch.time() < secs(20));
-}
-
-/// Says when it is dropped.
-struct Dropped(Arc<AtomicBool>);
-
-impl Drop for Dropped {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-// The work never ends by itself; the lease does, for its holder a little earlier.
-async fn while_held_drops_the_work_at_loss(on: Fixture) {
-    let mutex = on.client_with_lease(SHORT).await.mutex("a");
-    let before = Stopwatch::start();
-    let guard = mutex.lease_fixed(SHORT).lock().await.unwrap();
-    let after = Stopwatch::start();
-    let dropped = Arc::new(AtomicBool::new(false));
-    let work = Dropped(Arc::clone(&dropped));
-    let error = guard
-        .while_held(async move {
-            let _work = work;
-            pending::<()>().await;
-        })
-        .await
-        .unwrap_err();
-    assert!(error.is_lost(), "{error}");
-    assert!(dropped.load(Ordering::SeqCst) && !guard.is_held());
-    assert!(before.time() >= trusted(SHORT) && after.time() <= on.at_most(trusted(SHORT) + ms(2)));
-    // Lost is lost: the next work does not even begin.
-    assert!(guard.while_held(async { panic!("it began") }).await.unwrap_err().is_lost());
 }
 
 // As long as it is held there is nothing to tell; then there is, to everyone who asks.

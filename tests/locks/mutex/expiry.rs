@@ -1,15 +1,6 @@
 //! Leases that end, and leases that are renewed.
 
-use std::time::Duration;
-
-use quorate::MutexGuard;
-use tokio::{task::JoinHandle, time::timeout};
-
-use quorate_tests::{
-    claims,
-    doomed::Doomed,
-    fixture::{Fixture, Stopwatch, ms, secs, trusted},
-};
+use quorate_tests::{doomed::Doomed, prelude::*};
 
 claims!(everywhere of both:
     a_waiter_enters_right_after_a_fixed_lease_without_any_message,

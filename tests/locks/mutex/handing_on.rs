@@ -1,31 +1,12 @@
 //! Tasks of one client hand a mutex on without asking the voters: the hold stays, and each task has
 //! a token of its own.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use futures::poll;
 use metrics_util::debugging::DebugValue;
-use quorate::{
-    Mutex, MutexGuard, Quorate, Token,
-    embedded::{self, EmbeddedVoter, Machine},
-};
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
-
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
-    recorded::{counted, record},
-};
+use quorate::Mutex;
+use quorate_tests::prelude::*;
 
 /// The longest time for which a client hands a lock on.
 const TENURE: Duration = ms(50);
@@ -87,8 +68,7 @@ fn tenures(owners: &[(String, Token)]) -> Vec<usize> {
 #[tokio::test(start_paused = true)]
 async fn sixty_four_tasks_have_a_lock_for_one_request_to_each_voter() {
     let (snapshotter, _recording) = record();
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (on, client) = Fixture::with_client(3).await;
     let owners = owners(&a(&client), 130, ms(0)).await;
     assert_eq!(tenures(&owners), [64, 64, 2]);
     assert!(owners.is_sorted_by_key(|(_, token)| *token), "in the order of asking");
@@ -103,8 +83,7 @@ async fn sixty_four_tasks_have_a_lock_for_one_request_to_each_voter() {
 #[tokio::test(start_paused = true)]
 async fn after_fifty_milliseconds_the_voters_are_asked_again() {
     let (snapshotter, _recording) = record();
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (_on, client) = Fixture::with_client(3).await;
     let owners = owners(&a(&client), 7, ms(20)).await;
     assert_eq!(tenures(&owners), [3, 3, 1]);
     let held = snapshotter.snapshot().into_vec().into_iter().find_map(|(key, _, _, value)| {
@@ -189,8 +168,7 @@ async fn who_gives_back_what_nobody_took_leaves_the_queue() {
 
 #[tokio::test(start_paused = true)]
 async fn the_one_behind_gets_what_was_offered_to_a_task_that_has_gone() {
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (on, client) = Fixture::with_client(3).await;
     wanted!(client => guard, next);
     let behind = tokio::spawn(a(&client).lock());
     sleep(ms(1)).await;
@@ -205,8 +183,7 @@ async fn the_one_behind_gets_what_was_offered_to_a_task_that_has_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_the_client_gives_back_what_is_offered() {
-    let on = Fixture::of(&embedded::voters(3));
-    let other = on.client().await;
+    let (on, other) = Fixture::with_client(3).await;
     // It waits no longer than that for those inside, which is less than a tenure takes.
     let hasty = on.builder().voter_deadline(ms(20));
     let client = hasty.connect().await.expect("all voters answer");
@@ -221,8 +198,7 @@ async fn closing_the_client_gives_back_what_is_offered() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_the_end_of_a_guard_hears_of_it_though_the_hold_goes_on() {
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (on, client) = Fixture::with_client(3).await;
     wanted!(client => guard, next);
     let (lost, token) = (guard.lost(), guard.token());
     guard.release().await.expect("it is handed on");
@@ -239,8 +215,7 @@ async fn is_handed_on(
     held: impl AsyncFnOnce(&MutexGuard),
     terms: impl Fn(Mutex) -> [Mutex; 2],
 ) -> bool {
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (on, client) = Fixture::with_client(3).await;
     let [first, next] = terms(a(&client));
     // The second stands in line when the first is granted.
     let (first, next) = (tokio::spawn(first.lock()), tokio::spawn(next.lock()));
@@ -277,8 +252,7 @@ async fn only_a_hold_that_is_as_it_was_granted_goes_to_a_task_that_wants_the_sam
 
 #[tokio::test(start_paused = true)]
 async fn what_is_kept_after_the_work_keeps_no_task_from_asking() {
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (on, client) = Fixture::with_client(3).await;
     wanted!(client => guard, next);
     guard.keep_for(ms(900)).await.expect("all voters answer");
     // It has asked once by then, and not after the tenure.
@@ -326,8 +300,7 @@ async fn who_gets_too_little_of_a_lease_keeps_its_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_comes_to_its_limit_leaves_the_hold_to_those_behind() {
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (on, client) = Fixture::with_client(3).await;
     let mutex = a(&client);
     let first = tokio::spawn(mutex.lock());
     let limited = tokio::spawn(mutex.lock_within(ms(20)));
@@ -346,8 +319,7 @@ async fn whoever_comes_to_its_limit_leaves_the_hold_to_those_behind() {
 // It gives back what it has when it cannot have all: other clients may have asked before its tasks.
 #[tokio::test(start_paused = true)]
 async fn what_is_held_with_others_is_not_handed_on() {
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (_on, client) = Fixture::with_client(3).await;
     let quorum: &Quorate = &client;
     let all = quorum.lock_all([a(quorum), quorum.mutex("b")]);
     let (all, next) = (tokio::spawn(all.lock()), tokio::spawn(a(quorum).lock()));
@@ -360,8 +332,7 @@ async fn what_is_held_with_others_is_not_handed_on() {
 
 #[tokio::test(start_paused = true)]
 async fn each_owner_may_have_it_for_as_long_as_it_has_asked_for() {
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (_on, client) = Fixture::with_client(3).await;
     let mutex = a(&client).hold_at_most(secs(1));
     let (first, next) = (tokio::spawn(mutex.lock()), tokio::spawn(mutex.lock()));
     let first = first.await.expect("no panic").expect("all voters answer");
@@ -394,8 +365,7 @@ async fn a_hold_whose_time_is_over_is_not_taken() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_only_tries_is_told_who_has_it() {
-    let on = Fixture::of(&embedded::voters(3));
-    let client = on.client().await;
+    let (_on, client) = Fixture::with_client(3).await;
     wanted!(client => guard, next);
     let mutex = a(&client);
     assert!(mutex.try_lock().await.expect("all voters answer").is_none());

@@ -1,12 +1,7 @@
 //! What cannot work is refused before anything is sent, with the values that are wrong.
 
-use quorate::{
-    Cluster, Error, HoldId, LockKind, Owner, Quorate,
-    embedded::{self, Machine},
-};
-
-use quorate_support::RedisServer;
-use quorate_tests::fixture::{Fixture, Stopwatch, ms, secs};
+use quorate::Cluster;
+use quorate_tests::prelude::*;
 
 const SECRET: &str = "s3cr3t";
 const NOBODY: &str = "redis://127.0.0.1:1";
@@ -16,17 +11,9 @@ fn is_discreet(error: &Error) -> bool {
     !format!("{error} {error:?} {error:#?}").contains(SECRET)
 }
 
-#[track_caller]
-fn assert_invalid(error: &Error, message: &str) {
-    assert!(error.is_invalid(), "{error}");
-    assert!(error.to_string().contains(message), "{error}");
-    assert!(error.voters().is_empty());
-}
-
 #[tokio::test(start_paused = true)]
 async fn names_that_cannot_be_used_are_refused_by_every_call_and_nothing_is_sent() {
-    let on = Fixture::embedded(3);
-    let client = on.client().await;
+    let (on, client) = Fixture::with_client(3).await;
     let long = "n".repeat(513);
     for (name, message) in [("", "empty"), (long.as_str(), "513 bytes, the limit is 512")] {
         let mutex = client.mutex(name);
@@ -48,8 +35,7 @@ async fn names_that_cannot_be_used_are_refused_by_every_call_and_nothing_is_sent
 
 #[tokio::test(start_paused = true)]
 async fn leases_that_cannot_work_are_refused_and_nothing_is_sent() {
-    let on = Fixture::embedded(3);
-    let client = on.client().await;
+    let (on, client) = Fixture::with_client(3).await;
     let day = secs(24 * 60 * 60);
     for (lease, message) in [
         (ms(0), "the lease is zero"),

@@ -1,13 +1,6 @@
 //! What is kept after its guard: for as long as was said, also where its lease is longer.
 
-use std::time::Duration;
-
-use quorate::LockKind;
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
-    standing::until_waiting,
-};
+use quorate_tests::prelude::*;
 
 use crate::several::client;
 

@@ -1,18 +1,7 @@
 //! A caller that gives the voters less time than they need.
 
-use std::time::Duration;
-
 use futures::future::BoxFuture;
-use quorate::{
-    Error, Owner, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
-};
-use tokio::time::sleep;
-
-use quorate_tests::{
-    fixture::{Stopwatch, ms, secs},
-    inside::{all, client},
-};
+use quorate_tests::prelude::*;
 
 /// There and back.
 const TRIP: Duration = ms(40);
@@ -132,8 +121,7 @@ async fn voters_that_do_not_answer_within_their_deadline_are_silent_whatever_the
 // Behind it another task asks, whose attempt comes to nothing: it goes away.
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_comes_while_another_task_asks_is_no_silence_when_that_one_goes_away() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     let _far = far(&voters);
     let first = tokio::spawn(client.mutex("a").lock());
     sleep(ms(1)).await;

@@ -1,20 +1,9 @@
 //! The line of one client: what a fair mutex does not have.
 
-use std::time::Duration;
-
-use quorate::{
-    Error, Mutex, Quorate,
-    embedded::{self, EmbeddedVoter, Fault},
-};
-use tokio::{
-    task::{JoinHandle, JoinSet},
-    time::sleep,
-};
-
+use quorate::Mutex;
 use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
-    inside::{self, all},
+    inside::{self},
+    prelude::*,
 };
 
 claims!(inside: from_one_client_only_one_candidate_goes_out);
@@ -74,32 +63,39 @@ async fn must_hear_of_silence(told: Told, (least, most): (Duration, Duration)) {
     assert!(after >= least && after <= most, "told after {after:?}: {error}");
 }
 
-// The first in line has asked for 100 ms of 200: nothing is known, which is not a no. What its
-// attempt comes to is worth waiting for.
-#[tokio::test(start_paused = true)]
-async fn behind_the_first_attempt_a_limit_that_comes_in_silence_is_no_plain_no() {
-    let (voters, client) = patient().await;
-    let _silence = all(&voters, Fault::DropRequests);
-    let _first = waits(client.mutex("a"), None).await;
-    let second = waits(client.mutex("a"), Some(ms(100))).await;
-    must_hear_of_silence(second, (ms(100), ms(202))).await;
-}
+/// Callers of a lock whose voters are silent: when each comes after the one before it, its limit, and
+/// between which times after its coming it is told so, all in ms.
+type Silent = (u64, Option<u64>, (u64, u64));
 
-// All have the same patience from the same moment on, wherever they stand. The last attempt begins
+// The patience of a caller is its own, wherever it stands: 2 s from its coming. The last attempt begins
 // no later than that ends, and takes 200 ms.
+const PATIENT: Silent = (1, None, (1_990, 2_202));
+
+const SILENT_LINES: [&[Silent]; 4] = [
+    // The first has asked for 100 ms of 200: nothing is known, which is not a no. What its attempt
+    // comes to is worth waiting for.
+    &[PATIENT, (1, Some(100), (100, 202))],
+    &[PATIENT, PATIENT, PATIENT, PATIENT, PATIENT, PATIENT, (1, Some(2_600), (2_600, 2_602))],
+    // Whoever stood before has asked the same voters: patience does not begin anew when another
+    // comes first. The second has 50 ms in front, too few for an answer.
+    &[(1, Some(1_900), (1_900, 1_901)), (1, Some(1_950), (1_950, 1_951)), PATIENT],
+    &[PATIENT, (1_900, None, (2_000, 2_202))],
+];
+
 #[tokio::test(start_paused = true)]
-async fn all_in_line_are_told_of_silence_when_their_patience_ends() {
-    let (voters, client) = patient().await;
-    let _silence = all(&voters, Fault::DropRequests);
-    let mut told = Vec::new();
-    for _ in 0..6 {
-        told.push(waits(client.mutex("a"), None).await);
+async fn each_in_a_silent_line_is_told_so_when_its_own_patience_or_limit_ends() {
+    for line in SILENT_LINES {
+        let (voters, client) = patient().await;
+        let _silence = all(&voters, Fault::DropRequests);
+        let mut told = Vec::new();
+        for (after, limit, _) in line {
+            sleep(ms(after - 1)).await;
+            told.push(waits(client.mutex("a"), limit.map(ms)).await);
+        }
+        for (told, (.., (least, most))) in told.into_iter().zip(line) {
+            must_hear_of_silence(told, (ms(*least), ms(*most))).await;
+        }
     }
-    let limited = waits(client.mutex("a"), Some(ms(2_600))).await;
-    for told in told {
-        must_hear_of_silence(told, (ms(2_000 - 10), ms(2_202))).await;
-    }
-    must_hear_of_silence(limited, (ms(2_600), ms(2_602))).await;
 }
 
 // All servers are started anew, and are then in quarantine: whoever has named a time long enough
@@ -121,37 +117,18 @@ async fn a_limit_that_the_caller_names_outlasts_an_outage() {
     assert!(watch.time() < secs(42), "{:?}", watch.time());
 }
 
-// Whoever stood before has asked the same voters, also where it leaves before its patience ends.
+// As where the second is told of it.
 #[tokio::test(start_paused = true)]
-async fn patience_does_not_begin_anew_when_another_comes_first() {
-    let (voters, client) = patient().await;
-    for gives_up in [false, true] {
-        let _silence = all(&voters, Fault::DropRequests);
-        let first = waits(client.mutex("a"), Some(ms(1_900))).await;
-        // It has 50 ms in front, too few for an answer.
-        let second = waits(client.mutex("a"), Some(ms(1_950))).await;
-        let third = waits(client.mutex("a"), None).await;
-        must_hear_of_silence(first, (ms(1_900), ms(1_901))).await;
-        if gives_up {
-            sleep(ms(20)).await;
-            second.abort();
-        } else {
-            must_hear_of_silence(second, (ms(1_950), ms(1_951))).await;
-        }
-        must_hear_of_silence(third, (ms(2_000), ms(2_202))).await;
-    }
-}
-
-// The patience of a caller is its own: it counts from its coming.
-#[tokio::test(start_paused = true)]
-async fn whoever_comes_late_into_a_silent_line_waits_for_its_whole_patience() {
+async fn patience_does_not_begin_anew_when_one_before_gives_up() {
     let (voters, client) = patient().await;
     let _silence = all(&voters, Fault::DropRequests);
-    let first = waits(client.mutex("a"), None).await;
-    sleep(ms(1_900)).await;
-    let second = waits(client.mutex("a"), None).await;
-    must_hear_of_silence(first, (ms(2_000), ms(2_202))).await;
-    must_hear_of_silence(second, (ms(2_000), ms(2_202))).await;
+    let first = waits(client.mutex("a"), Some(ms(1_900))).await;
+    let second = waits(client.mutex("a"), Some(ms(1_950))).await;
+    let third = waits(client.mutex("a"), None).await;
+    must_hear_of_silence(first, (ms(1_900), ms(1_901))).await;
+    sleep(ms(20)).await;
+    second.abort();
+    must_hear_of_silence(third, (ms(2_000), ms(2_202))).await;
 }
 
 // The last attempt begins when 2 s are over: the line goes on.

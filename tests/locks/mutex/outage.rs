@@ -1,13 +1,6 @@
 //! Voters that restart, stand still or are gone.
 
-use quorate::{Cause, LockKind, Quorate, Verdict, VoterReport, embedded};
-use tokio::time::{sleep, timeout};
-
-use quorate_support::eventually_async;
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs, trusted},
-};
+use quorate_tests::prelude::*;
 
 claims!(everywhere of both:
     servers_away_for_longer_than_the_lease_loss_is_told_and_a_new_acquire_is_renewed,
@@ -106,21 +99,17 @@ async fn servers_that_stand_still_are_an_error_with_each_cause_in_bounded_time(m
 async fn errors_name_each_voter_and_what_it_said(mut on: Fixture) {
     let mutex = on.connect(on.builder().voter_deadline(ms(500))).await.mutex("a");
     let holder = on.client().await.mutex("a").lock().await.unwrap();
-    eventually_async("every voter has the record", async || {
-        on.keys().iter().all(|keys| !keys.is_empty())
-    })
-    .await;
+    until!("every voter has the record", on.keys().iter().all(|keys| !keys.is_empty()));
     on.kill(1);
     on.kill(2);
     on.stop(3);
     let mut error = mutex.lock_within(secs(3)).await.unwrap_err();
     // What is asked in the moment of a server's end may get no answer instead of that one.
-    eventually_async("the ends of two servers are noticed", async || {
+    until!("the ends of two servers are noticed", {
         error = mutex.try_lock().await.unwrap_err();
         let gone = |report: &VoterReport| report.to_string().contains("unreachable: ");
         gone(&error.voters()[1]) && gone(&error.voters()[2])
-    })
-    .await;
+    });
     assert!(error.is_no_quorum(), "{error}");
     for (voter, report) in error.voters().iter().enumerate() {
         assert_eq!(report.voter, on.label(voter));
@@ -174,10 +163,10 @@ async fn times_are_told_as_they_were_and_deadlines_as_they_count() {
     assert!(quorum.survey().await.voters.iter().all(|voter| voter.round_trip.is_some()));
     voters[1].kill();
     voters[2].kill();
-    eventually_async("the loss is seen", async || {
+    until!(
+        "the loss is seen",
         quorum.status().await.voters[1..].iter().all(|voter| voter.connection.is_err())
-    })
-    .await;
+    );
     let trips: Vec<bool> =
         quorum.survey().await.voters.iter().map(|voter| voter.round_trip.is_some()).collect();
     assert_eq!(trips, [true, false, false]);

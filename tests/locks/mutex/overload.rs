@@ -3,18 +3,12 @@
 use std::{
     ops::Range,
     sync::{
-        Arc, Mutex,
+        Mutex,
         atomic::{AtomicU32, Ordering},
     },
 };
 
-use quorate::{
-    MutexGuard, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
-};
-use tokio::{task::JoinSet, time::sleep};
-
-use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::prelude::*;
 
 /// As `docs/protocol.md` says.
 const AT_ONCE: u32 = 128;

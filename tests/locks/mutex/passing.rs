@@ -1,18 +1,7 @@
 //! From one task of a client to the next.
 
-use std::time::Duration;
-
 use futures::future::BoxFuture;
-use quorate::{
-    Error, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard},
-};
-use tokio::time::{sleep, timeout};
-
-use quorate_tests::{
-    fixture::{Fixture, Stopwatch, ms},
-    inside::{all, client},
-};
+use quorate_tests::prelude::*;
 
 /// Locks and gives back, and says when it had the lock.
 type Turn = fn(Quorate, Stopwatch, Duration) -> BoxFuture<'static, Result<Duration, Error>>;
@@ -42,8 +31,7 @@ const TRIP: Duration = ms(60);
 const HELD: Duration = ms(500);
 
 async fn far_away() -> (Vec<EmbeddedVoter>, Vec<FaultGuard>, Quorate) {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = with_client(3).await;
     let far = all(&voters, Fault::Delay { there: TRIP / 2, back: TRIP / 2 });
     (voters, far, client)
 }

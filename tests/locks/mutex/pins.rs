@@ -8,18 +8,15 @@ use std::{
 };
 
 use quorate::{
-    Admin, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, Election, Error, ErrorKind,
-    FairMutex, FenceGate, FoundLock, FoundLocks, HoldId, Holder, HolderKind, Leader, Leadership,
-    LockAll, LockKind, LockState, LockView, Lockable, Lost, Mutex, MutexGuard, Observed, Observer,
-    Owner, PermitGuard, Persistence, Preference, Quarantine, Quarantined, Quorate, ReadGuard,
-    Redisson, RestartGuard, RosterEntry, RwLock, Semaphore, ServerInfo, ServerReport, SetStatus,
-    SharedPrimaries, Side, Stale, Status, Survey, Tls, Token, Verdict, VoterReport, VoterSet,
-    VoterStatus, VoterSurvey, VoterView, Waiting, WriteGuard,
-    embedded::{EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Ran, Record, Reply, Sent},
+    Admin, AllGuard, ClockOffset, Cluster, Credentials, Election, ErrorKind, FairMutex, FenceGate,
+    FoundLock, FoundLocks, Holder, Leader, Leadership, LockAll, LockState, Lost, Mutex, Observer,
+    Persistence, Quarantined, Redisson, RosterEntry, RwLock, Semaphore, ServerInfo, ServerReport,
+    SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet, VoterStatus,
+    VoterSurvey, Waiting,
+    embedded::{Ran, Record, Reply, Sent},
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
-
-use quorate_tests::fixture::Fixture;
+use quorate_tests::prelude::*;
 
 fn is_pinned<T: Send + Sync + Unpin + Debug + 'static>() {}
 fn cloned<T: Clone>() {}

@@ -1,13 +1,6 @@
 //! Clients that lose a race for a mutex wait in a queue: none starves, and all together ask little.
 
-use std::time::Duration;
-
-use tokio::task::JoinSet;
-
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, secs},
-};
+use quorate_tests::prelude::*;
 
 claims!(everywhere of both:
     a_client_that_takes_the_lock_again_and_again_starves_no_other,

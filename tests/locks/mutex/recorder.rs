@@ -1,14 +1,10 @@
 //! A recorder of metrics that panics costs nobody a lock.
 
-use std::sync::Arc;
-
 use metrics::{
     Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
 };
-use quorate::{embedded, metric};
-use tokio::time::{advance, sleep};
-
-use quorate_tests::{fixture::secs, inside::client};
+use quorate_tests::prelude::*;
+use tokio::time::advance;
 
 /// Panics when a lock is lost.
 struct Failing;
@@ -49,8 +45,7 @@ impl Recorder for Failing {
 #[tokio::test(start_paused = true)]
 async fn a_recorder_that_panics_at_a_loss_ends_no_other_lock() {
     let _recording = metrics::set_default_local_recorder(&Failing);
-    let voters = embedded::voters(3);
-    let quorum = client(&voters).await;
+    let (_voters, quorum) = with_client(3).await;
     let ends = quorum.mutex("a").lease_fixed(secs(10)).lock().await.unwrap();
     let stays = quorum.mutex("b").lock().await.unwrap();
     sleep(secs(1)).await;

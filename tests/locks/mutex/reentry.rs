@@ -1,12 +1,6 @@
 //! Owners that enter again, and everybody else, who cannot.
 
-use quorate::{Owner, VoterView};
-use tokio::{task::JoinSet, time::timeout};
-
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
-};
+use quorate_tests::prelude::*;
 
 claims!(everywhere of both:
     hold_counts_go_up_and_down_and_others_fail_until_the_last_release,

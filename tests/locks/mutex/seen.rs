@@ -1,22 +1,11 @@
 //! What is seen from outside: every metric there is, with its labels.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use futures::FutureExt;
 use metrics_util::debugging::{DebugValue, Snapshotter};
-use quorate::{
-    LockKind, Owner, Quorate,
-    embedded::{self, EmbeddedVoter, InFlight, Machine},
-    metric::{self, Label, Metric, MetricKind},
-};
-use tokio::time::sleep;
+use quorate::metric::{self, Label, Metric, MetricKind};
+use quorate_tests::{inside::drop_script, prelude::*};
 
 use crate::amnesia::inside::old_voters;
-use quorate_tests::{
-    fixture::{Fixture, ms, secs},
-    inside::{client, drop_script},
-    recorded::record,
-};
 
 /// Every metric's labels, each with all the values it was seen or promised with.
 type Labels = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
@@ -210,12 +199,12 @@ async fn every_metric_is_recorded_with_the_labels_that_are_promised() {
             values.clear();
         }
     }
-    // Voters inside the process have no replicas; `tests/servers/replicas` sees this one.
+    // Voters inside the process have no replicas; `tests/servers/replicas.rs` sees this one.
     let mut promised = promised();
     promised.remove("quorate_unacknowledged_total").expect("it is promised");
     // Nor a limit of their memory; `tests/house/prometheus` queries this one.
     promised.remove("quorate_memory_ratio").expect("it is promised");
-    // Nor does a mutex have observers; `tests/locks/election/seen.rs` has some.
+    // Nor does a mutex have observers; `tests/locks/election.rs` has some.
     // Nor TLS; `tests/servers/secure/tls.rs` sees the certificate.
     for name in [
         "quorate_observers",
@@ -278,8 +267,7 @@ fn begun(snapshotter: &Snapshotter) -> BTreeSet<(String, String)> {
 #[tokio::test(start_paused = true)]
 async fn counters_begin_at_zero_and_those_of_a_kind_with_its_first_lock() {
     let (snapshotter, _recording) = record();
-    let voters = embedded::voters(3);
-    let quorum = client(&voters).await;
+    let (_voters, quorum) = with_client(3).await;
     let of = |kind: &str, label: &str| {
         let counters = metric::ALL.iter().filter(|metric| metric.kind == MetricKind::Counter);
         let counters = counters.filter(|metric| metric.labels.iter().any(|one| one.name == label));

@@ -1,14 +1,6 @@
 //! Trust counts from before the first request, whatever the voters took to answer.
 
-use std::time::Duration;
-
-use quorate::{
-    MutexGuard,
-    embedded::{self, Fault, FaultGuard},
-};
-use tokio::time::sleep;
-
-use quorate_tests::inside::{all, client};
+use quorate_tests::prelude::*;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 /// The default lease of 30 s less a hundredth and 2 ms.
@@ -16,8 +8,7 @@ const VALIDITY: Duration = Duration::from_millis(29_698);
 
 /// A guard of three voters of which each takes 100 ms to answer, as long as the faults are kept.
 async fn slow_lock() -> (MutexGuard, Vec<FaultGuard>) {
-    let voters = embedded::voters(3);
-    let quorum = client(&voters).await;
+    let (voters, quorum) = with_client(3).await;
     let faults = all(&voters, Fault::Delay { there: MS(50), back: MS(50) });
     (quorum.mutex("a").lock().await.unwrap(), faults)
 }

@@ -1,36 +1,13 @@
 //! Waiting, giving up, and being cancelled.
 
-use std::{
-    future::Future,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    task::{Context, Waker},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use quorate::embedded::{self, Fault};
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
-
-use quorate_tests::{
-    claims,
-    fixture::{Fixture, Stopwatch, ms, secs},
-    inside::client,
-};
+use quorate_tests::prelude::*;
 
 claims!(everywhere of both:
     a_release_wakes_a_waiter_of_another_client_without_polling,
     thirty_two_tasks_go_through_one_client,
-    cancelled_right_after_sending_nothing_is_held,
-    a_waiter_that_is_cancelled_leaves_the_holder_alone_and_stops_listening,
 );
-
-const RECORD: &str = "quorate:{a}";
 
 // The lease has 30 s to go and the next poll is ten minutes away: only the message is sooner.
 async fn a_release_wakes_a_waiter_of_another_client_without_polling(on: Fixture) {
@@ -72,42 +49,6 @@ async fn thirty_two_tasks_go_through_one_client(on: Fixture) {
         done.unwrap();
     }
     assert_eq!(counter.load(Ordering::Relaxed), 33 * rounds);
-    on.until_clean().await;
-}
-
-/// Polls once: that sends the requests. Only on a busy machine can answers be there by then.
-fn send_and_drop<F: Future>(on: &Fixture, acquire: F) {
-    let mut context = Context::from_waker(Waker::noop());
-    assert!(pin!(acquire).poll(&mut context).is_pending() || on.is_real());
-}
-
-// The undo stands behind the request in every voter's queue, so the same client finds the lock
-// free at once, and soon there is no trace of the other.
-async fn cancelled_right_after_sending_nothing_is_held(mut on: Fixture) {
-    on.make_way_longer(0).await;
-    let mutex = on.client().await.mutex("a");
-    on.delay(0, ms(10));
-    for _ in 0..5 {
-        send_and_drop(&on, mutex.lock());
-        send_and_drop(&on, mutex.try_lock());
-        send_and_drop(&on, mutex.lock_within(secs(5)));
-        let guard = mutex.try_lock().await.unwrap().expect("the undo came before");
-        guard.release().await.unwrap();
-    }
-    on.until_clean().await;
-}
-
-// The holder's record stays on all voters as it was, and nobody listens any more.
-async fn a_waiter_that_is_cancelled_leaves_the_holder_alone_and_stops_listening(on: Fixture) {
-    let guard = on.client().await.mutex("a").lock().await.unwrap();
-    let theirs = on.client().await.mutex("a");
-    let waiter = tokio::spawn(theirs.lock());
-    on.until_queued().await;
-    waiter.abort();
-    assert!(waiter.await.unwrap_err().is_cancelled());
-    on.until_only(&[RECORD]).await;
-    assert_eq!(&theirs.inspect().await.unwrap().holder().unwrap().hold, guard.hold());
-    guard.release().await.unwrap();
     on.until_clean().await;
 }
 

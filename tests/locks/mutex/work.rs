@@ -1,19 +1,11 @@
 //! What is done under a lock, and how it hears of the end.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use quorate::{
-    Error, ErrorKind, Owner, Quorate,
-    embedded::{self, EmbeddedVoter, Fault, Machine},
-};
-use tokio::time::{sleep, timeout};
-
+use quorate::ErrorKind;
 use quorate_tests::{
-    fixture::{Stopwatch, ms, secs},
-    inside::{self, all},
+    inside::{self},
+    prelude::*,
 };
 
 async fn client() -> (Vec<EmbeddedVoter>, Quorate) {

@@ -1,13 +1,9 @@
 //! Who is shown as the holder, and ended by force, where the holder is of another kind in Java.
 
-use futures::future::join_all;
-use quorate::{HolderKind, Lockable, Quorate};
+use quorate_tests::{force::end_all, prelude::*};
+use tokio::task::spawn_blocking;
 
 use super::{LEASE, NAME, builder, client, java::Java, servers};
-use quorate_support::{Cluster, without_lasting};
-use quorate_tests::fixture::secs;
-use quorate_tests::force::end_all;
-use tokio::{task::spawn_blocking, time::timeout};
 
 // Both are asked for at once, so they share the batches on the wire.
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +63,7 @@ async fn a_program_without_async_has_the_locks_of_java_too() {
     assert!(!java.try_lock("a", LEASE) && !java.try_read("b", LEASE));
     assert!(client.redisson().mutex("a").try_lock().await.unwrap().is_none());
     drop(guards);
-    quorate_support::eventually_async("it is free", async || java.try_lock("a", LEASE)).await;
+    until!("it is free", java.try_lock("a", LEASE));
 }
 
 // Each twice has one of the two and not the other, and then takes them in the order of all callers.

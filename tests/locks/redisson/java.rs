@@ -1,15 +1,10 @@
 //! Redisson's side of a lock: its own scripts, as its classes send them.
 
-use std::time::Duration;
-
+use quorate_tests::prelude::*;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     net::TcpStream,
-    time::timeout,
 };
-
-use quorate_support::{RedisServer, Reply};
-use quorate_tests::fixture::secs;
 
 /// `RedissonLock.tryLockInnerAsync`: nothing where it was taken, else the time left.
 const TRY_LOCK: &str = "\

@@ -1,10 +1,9 @@
 //! Redisson's side of an `RReadWriteLock`: its own scripts, as its classes send them; without the
 //! latches that repeated unlocks need.
 
-use std::time::Duration;
+use quorate_tests::prelude::*;
 
 use super::java::Java;
-use quorate_support::Reply;
 
 /// `RedissonReadLock.tryLockInnerAsync`: nothing where it was taken, else the time left.
 const READ_LOCK: &str = "\

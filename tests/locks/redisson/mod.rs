@@ -12,12 +12,7 @@ mod splits;
 mod tokens;
 mod turns;
 
-use std::time::Duration;
-
-use quorate::{Builder, Quorate};
-
-use quorate_support::{RedisServer, Reply, eventually_async};
-use quorate_tests::fixture::secs;
+use quorate_tests::prelude::*;
 
 const NAME: &str = "orders";
 const LEASE: Duration = secs(30);
@@ -40,9 +35,8 @@ fn servers<const N: usize>() -> [RedisServer; N] {
 /// Waits until somebody listens to this channel on each of these servers.
 async fn until_listening(servers: &[RedisServer], channel: &str) {
     let listening = Ok(Reply::List(vec![Reply::Text(channel.to_owned()), Reply::Int(1)]));
-    eventually_async("it listens on all servers", async || {
+    until!("it listens on all servers", {
         let mut answers = servers.iter().map(|it| it.command(&["PUBSUB", "NUMSUB", channel]));
         answers.all(|answer| answer == listening)
-    })
-    .await;
+    });
 }

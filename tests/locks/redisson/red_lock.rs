@@ -1,15 +1,12 @@
 //! A `RedissonRedLock` has another owner on each server.
 
-use quorate::Quorate;
-use tokio::{task::JoinHandle, time::timeout};
+use quorate_tests::prelude::*;
 
 use super::{
     LEASE, NAME, builder, client,
     java::{Java, Subscriber, channel},
     servers, until_listening,
 };
-use quorate_support::{RedisServer, Reply, eventually_async};
-use quorate_tests::fixture::{Stopwatch, ms, secs};
 
 fn wait_for(
     client: &Quorate,
@@ -83,7 +80,7 @@ async fn a_voter_that_was_silent_is_asked_again_long_before_the_other_leases_end
     let before = scripts_run(&servers[..1]);
     let waiter = wait_for(&client, false);
     // The first request brings its script along, the second names it.
-    eventually_async("it asked twice", async || scripts_run(&servers[..1]) > before).await;
+    until!("it asked twice", scripts_run(&servers[..1]) > before);
     servers[2].resume();
     let guard = timeout(secs(20), waiter).await.expect("it is asked again").unwrap().unwrap();
     guard.release().await.unwrap();

@@ -1,12 +1,6 @@
 //! The rights that the page on Redisson names are enough.
 
-use quorate::{HolderKind, LockKind};
-use quorate_support::{RedisServer, Settings, read_file};
-use quorate_tests::{
-    fixture::{ms, secs},
-    force::end_all,
-    rights,
-};
+use quorate_tests::{force::end_all, prelude::*, rights};
 
 use super::{LEASE, builder, java::Java};
 
@@ -31,10 +25,7 @@ async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_lock
     let guard = mutex.lock().await.unwrap();
     assert!(mutex.lock_within(ms(300)).await.unwrap().is_none());
     let waiting = tokio::spawn(async move { fair.lock().await.unwrap().release().await });
-    quorate_support::eventually_async("it waits in order", async || {
-        mutex.inspect().await.unwrap().waiting.len() == 1
-    })
-    .await;
+    until!("it waits in order", mutex.inspect().await.unwrap().waiting.len() == 1);
     guard.release().await.unwrap();
     waiting.await.unwrap().unwrap();
     let guard = mutex.lock().await.unwrap();
@@ -51,7 +42,7 @@ async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_lock
     end_all(&admin, HolderKind::Read, "orders:8").await.unwrap();
     admin.clear(LockKind::RwLock, "orders:8").await.unwrap();
     drop(reading);
-    quorate_support::eventually_async("it is free", async || java.try_lock(NAME, LEASE)).await;
+    until!("it is free", java.try_lock(NAME, LEASE));
     java.stand_in_fair_queue(NAME);
     let error = mutex.lock_within(secs(20)).await.unwrap_err();
     assert!(error.is_invalid(), "{error}");

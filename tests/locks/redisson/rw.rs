@@ -1,21 +1,13 @@
 //! Our read/write lock and an `RReadWriteLock` of the same name are one lock: what the model beside
 //! it does not show.
 
-use std::time::Duration;
-
-use quorate::{HolderKind, LockKind, Preference};
-use tokio::time::sleep;
+use quorate_tests::{force::end_all, prelude::*};
 
 use super::{
     LEASE, NAME, builder, client,
     java::{Java, Subscriber},
     java_rw::rw_channel,
     servers,
-};
-use quorate_support::{RedisServer, Reply};
-use quorate_tests::{
-    fixture::{ms, secs},
-    force::end_all,
 };
 
 fn lease_left(server: &RedisServer, key: &str) -> Duration {

@@ -5,7 +5,7 @@ use proptest::{
     prelude::*,
     test_runner::{Config, RngSeed, TestRunner},
 };
-use quorate::{Quorate, ReadGuard, WriteGuard};
+use quorate_tests::prelude::*;
 
 use super::{LEASE, client, java::Java, servers};
 

@@ -1,17 +1,9 @@
 //! Votes that are split between clients. Who gives votes back calls all who listen there.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::Mutex;
 
-use quorate::{
-    Quorate,
-    embedded::{self, Fault},
-};
-use quorate_tests::fixture::{Stopwatch, ms, secs};
+use quorate_tests::prelude::*;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use tokio::time::sleep;
 
 /// Since when the lock is free, and the longest time until somebody had it.
 struct Gaps {

@@ -1,9 +1,8 @@
 //! One sequence of tokens for both languages: that of a `RFencedLock`.
 
-use quorate::{Quorate, RestartGuard};
+use quorate_tests::prelude::*;
 
 use super::{NAME, builder, client, java::Java, servers};
-use quorate_support::{RedisServer, Reply, Settings};
 
 async fn token_of(client: &Quorate) -> u64 {
     let guard = client.redisson().mutex(NAME).try_lock().await.unwrap().expect("it is free");
@@ -46,11 +45,10 @@ async fn a_renewal_sets_no_end_to_the_sequence() {
     let guard = mutex.lock().await.unwrap();
     servers[0].command(&["FLUSHALL"]).unwrap();
     let again = guard.reenter().await.unwrap();
-    quorate_support::eventually_async("the voter is healed", async || {
+    until!("the voter is healed", {
         let token = servers[0].command(&["GET", "redisson_lock_token:{orders}"]);
         token == Ok(Reply::Text(guard.token().to_string()))
-    })
-    .await;
+    });
     for server in &servers {
         let kept = server.command(&["PTTL", "redisson_lock_token:{orders}"]);
         assert_eq!(kept, Ok(Reply::Int(-1)));

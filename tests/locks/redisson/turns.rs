@@ -2,14 +2,9 @@
 
 use std::convert::Infallible;
 
-use quorate::{
-    Quorate,
-    embedded::{self, Fault},
-};
-use tokio::time::sleep;
+use quorate_tests::prelude::*;
 
 use super::NAME;
-use quorate_tests::fixture::{ms, secs};
 
 /// Three tasks of one client have the lock in turns, for 20 ms each; another client asks for it.
 async fn must_have_a_turn(
