@@ -7,10 +7,8 @@
 use std::iter::repeat_with;
 
 use allocation_counter::measure;
-use futures::future::join_all;
 use quorate::Mutex;
-use quorate_support::{RedisServer, Settings};
-use quorate_tests::scene;
+use quorate_tests::{prelude::*, scene};
 use tokio::runtime::{Builder, Runtime};
 
 /// So many locks and releases are counted for each task.

@@ -2,20 +2,9 @@
 //!
 //! Alone in its process: what a thread without a listener says first nobody hears from then on.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fmt::Write, sync::Mutex};
 
-use quorate::{
-    Quorate, RestartGuard,
-    embedded::{self, EmbeddedVoter},
-};
-use quorate_support::{Cluster, RedisServer, eventually_async, read_file};
-use quorate_tests::scene;
-use tokio::time::sleep;
+use quorate_tests::{prelude::*, scene};
 use tracing::{
     Event, Id, Metadata, Subscriber,
     field::{Field, Visit},

@@ -1,9 +1,9 @@
 //! The book: `docs/SUMMARY.md` lists every page, each link leads somewhere, all code is compiled, and
 //! `mdbook` builds the pages without a warning. The page of the crate lists all events of the log.
 
-use std::{collections::BTreeSet, path::Path};
+use std::path::Path;
 
-use quorate_support::read_file;
+use quorate_tests::prelude::*;
 
 use crate::{release::repository, tree::files};
 

@@ -1,9 +1,9 @@
 //! What a release needs: its address, licences that may be passed on, and pages that say truly what
 //! it was tested with.
 
-use std::{collections::BTreeSet, env, fs, path::Path, process::Command};
+use std::{env, fs, path::Path, process::Command};
 
-use quorate_support::{ROOT, read_file};
+use quorate_tests::prelude::*;
 
 use crate::{book::targets, tree::files};
 

@@ -7,14 +7,10 @@ use std::{
     fs,
     path::Path,
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
-use futures::{
-    FutureExt,
-    future::{BoxFuture, join_all},
-};
-use quorate::MutexGuard;
+use futures::{FutureExt, future::BoxFuture};
+use quorate_tests::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
@@ -22,8 +18,6 @@ use crate::{
     stage::{Stage, WATCHDOG},
     with_each_redisson,
 };
-use quorate_support::RedisServer;
-use quorate_tests::fixture::{Stopwatch, ms, secs};
 
 with_each_redisson!(
     nobody_is_inside_with_another_while_processes_are_killed_and_paused,

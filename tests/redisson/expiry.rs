@@ -1,6 +1,6 @@
 //! What nobody renews ends, for both sides alike.
 
-use std::time::Duration;
+use quorate_tests::prelude::*;
 
 use crate::{
     contention::{Contender, ContenderPlan},
@@ -8,8 +8,6 @@ use crate::{
     stage::{Stage, WATCHDOG},
     with_each_redisson,
 };
-use quorate_support::eventually_async;
-use quorate_tests::fixture::{Stopwatch, ms, secs};
 
 with_each_redisson!(
     a_lease_that_ends_in_java_lets_us_in,
@@ -71,7 +69,7 @@ async fn a_killed_process_of_ours_keeps_its_lock_for_one_lease(version: Version)
         let plan = ContenderPlan { lease, tasks: 1, time: secs(60), held };
         let mut doomed = Contender::start("doomed", plan, folder.path(), &stage.servers);
         let gate = folder.path().join("gate");
-        eventually_async("it is inside", async || gate.exists()).await;
+        until!("it is inside", gate.exists());
         doomed.kill();
         let watch = Stopwatch::start();
         assert_eq!(stage.java.does("a", "try plain orders 60000 -1").await, "true");
@@ -97,7 +95,7 @@ async fn who_was_paused_past_its_lease_knows_and_harms_nobody(version: Version) 
     let plan = ContenderPlan { lease: secs(2), tasks: 1, time: secs(3), held: ms(500) };
     let mut worker = Contender::start("paused", plan, folder.path(), &stage.servers);
     let gate = folder.path().join("gate");
-    eventually_async("it is inside", async || gate.exists()).await;
+    until!("it is inside", gate.exists());
     worker.stop();
     assert_eq!(stage.java.does("a", "try plain orders 60000 -1").await, "true");
     worker.resume();

@@ -21,18 +21,15 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
     sync::{
-        Arc, Mutex, OnceLock,
+        Mutex, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
     thread,
-    time::Duration,
 };
 
+use quorate_tests::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::{sync::oneshot, time::timeout};
-
-use quorate_support::{ROOT, RedisServer};
-use quorate_tests::fixture::secs;
+use tokio::sync::oneshot;
 
 const PATIENCE: Duration = secs(90);
 

@@ -1,13 +1,8 @@
 //! The other locks of Redisson beside our mutex.
 
-use quorate::HolderKind;
-
-use tokio::time::timeout;
+use quorate_tests::{force::end_all, prelude::*};
 
 use crate::{java::Version, stage::Stage, with_each_redisson};
-use quorate_support::{Reply, eventually_async};
-use quorate_tests::fixture::{ms, secs};
-use quorate_tests::force::end_all;
 
 with_each_redisson!(
     a_fenced_lock_and_our_mutex_have_one_sequence_of_tokens,
@@ -51,11 +46,10 @@ async fn who_would_wait_beside_a_fair_lock_is_told_so(version: Version) {
     let stage = Stage::start(version, 1).await;
     stage.java.does("a", "lock fair orders -1").await;
     let waiting = stage.java.ask("b", "try fair orders 60000 -1");
-    eventually_async("it stands in the queue", async || {
+    until!("it stands in the queue", {
         let queue = stage.servers[0].command(&["EXISTS", "redisson_lock_queue:{orders}"]);
         queue == Ok(Reply::Int(1))
-    })
-    .await;
+    });
     assert!(stage.mutex("orders").try_lock().await.unwrap().is_none());
     let error = stage.mutex("orders").lock_within(secs(20)).await.unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("RFairLock"), "{error}");

@@ -1,19 +1,16 @@
 //! One read/write lock, whoever reads or writes: ours and an `RReadWriteLock` on one server.
 
-use std::time::Duration;
-
-use quorate::{HolderKind, Owner, RwLock};
-use tokio::{task::JoinHandle, time::timeout};
+use quorate::RwLock;
+use quorate_tests::{
+    force::{Access, end_all},
+    prelude::*,
+};
 
 use crate::{
     java::{Jvm, Version},
     stage::{Stage, WATCHDOG},
     with_each_redisson,
 };
-use quorate_support::{Reply, eventually_async, without_lasting};
-use quorate_tests::fixture::{Stopwatch, ms, secs};
-use quorate_tests::force::Access;
-use quorate_tests::force::end_all;
 
 with_each_redisson!(
     writers_are_alone_and_readers_of_both_share,
@@ -66,11 +63,10 @@ async fn wait_for(stage: &Stage, access: Access) -> JoinHandle<()> {
 }
 
 async fn until_listening(stage: &Stage) {
-    eventually_async("somebody waits", async || {
+    until!("somebody waits", {
         let reply = stage.servers[0].command(&["PUBSUB", "NUMSUB", "redisson_rwlock:{orders}"]);
         matches!(reply, Ok(Reply::List(parts)) if parts[1] != Reply::Int(0))
-    })
-    .await;
+    });
     // It asks once more behind its subscription.
     tokio::time::sleep(ms(200)).await;
 }

@@ -1,16 +1,12 @@
 //! One lock, whoever has it.
 
-use quorate::HolderKind;
+use quorate_tests::{force::end_all, prelude::*};
 
 use crate::{
     java::Version,
     stage::{Stage, WATCHDOG},
     with_each_redisson,
 };
-use quorate_support::{Reply, without_lasting};
-use quorate_tests::fixture::{Stopwatch, ms, secs};
-use quorate_tests::force::end_all;
-use tokio::time::timeout;
 
 with_each_redisson!(
     what_one_holds_the_other_does_not_get,

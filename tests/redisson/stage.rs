@@ -1,13 +1,9 @@
 //! Servers with a client in each language.
 
-use std::time::Duration;
-
-use quorate::{Builder, Mutex, MutexGuard, Quorate, RestartGuard};
-use tokio::task::JoinHandle;
+use quorate::Mutex;
+use quorate_tests::prelude::*;
 
 use crate::java::{Jvm, Version};
-use quorate_support::{RedisServer, Reply, eventually_async};
-use quorate_tests::fixture::{ms, secs};
 
 /// What Java keeps a lock for that it does not renew.
 pub(crate) const WATCHDOG: Duration = secs(4);
@@ -42,14 +38,13 @@ impl Stage {
     /// Somebody listens to the channel of the lock, on a majority if that is us.
     pub(crate) async fn until_listening(&self, name: &str) {
         let channel = format!("redisson_lock__channel:{{{name}}}");
-        eventually_async("somebody waits", async || {
+        until!("somebody waits", {
             let listens = |server: &&RedisServer| {
                 let reply = server.command(&["PUBSUB", "NUMSUB", &channel]).unwrap();
                 matches!(reply, Reply::List(parts) if parts[1] != Reply::Int(0))
             };
             self.servers.iter().any(|server| listens(&server))
-        })
-        .await;
+        });
     }
 }
 

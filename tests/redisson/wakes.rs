@@ -1,11 +1,8 @@
 //! A release in one language wakes the other at once: no poll comes within a test's time.
 
-use std::time::Duration;
-
-use tokio::time::timeout;
+use quorate_tests::prelude::*;
 
 use crate::{java::Version, stage::Stage, with_each_redisson};
-use quorate_tests::fixture::{Stopwatch, ms, secs};
 
 with_each_redisson!(an_unlock_in_java_wakes_us, our_release_wakes_java,);
 

@@ -4,13 +4,9 @@
 //! number of tasks, the folder of the gate, its own name, and the servers. Says of each task the
 //! entries, what went wrong of them, and the longest wait in ms.
 
-use std::{env, fs, io::ErrorKind, path::PathBuf, time::Duration};
+use std::{env, fs, io::ErrorKind, path::PathBuf};
 
-use futures::future::join_all;
-use quorate::{Quorate, RestartGuard};
-use tokio::time::sleep;
-
-use quorate_tests::fixture::{Stopwatch, ms};
+use quorate_tests::prelude::*;
 
 #[derive(Debug)]
 struct Contest {

@@ -2,9 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use quorate::Builder;
-use quorate_support::{ROOT, eventually_async, read_file};
-use quorate_tests::scene::patient;
+use quorate_tests::prelude::*;
 
 use super::{COMPOSE, conf, program, run, server_with};
 use crate::tree::files;
@@ -76,11 +74,10 @@ async fn the_first_start_makes_nodes_and_clients_that_are_let_in() {
     });
     let quorum = patient(Builder::from_variables(variables).unwrap()).connect().await.unwrap();
     let guard = quorum.mutex("a").lock().await.unwrap();
-    eventually_async("all three vote", async || {
+    until!("all three vote", {
         guard.reenter().await.unwrap().release().await.unwrap();
         guard.votes() == 3
-    })
-    .await;
+    });
     guard.release().await.unwrap();
 }
 

@@ -11,7 +11,7 @@ mod walk;
 
 use std::{env, fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
-use quorate_support::{RedisServer, Settings, read_file};
+use quorate_tests::prelude::*;
 
 const COMPOSE: &str = "deploy/compose/compose.yaml";
 const NODES: &str = "deploy/kubernetes/nodes.yaml";

@@ -3,11 +3,10 @@
 
 use std::process::Command;
 
+use quorate_support::{NODE_PASSWORD, lock_node};
+use quorate_tests::{prelude::*, rights};
+
 use super::{COMPOSE, NODES};
-use quorate_support::{
-    NODE_PASSWORD, RedisServer, Reply, Settings, eventually, lock_node, read_file,
-};
-use quorate_tests::rights;
 
 #[test]
 fn the_user_of_the_locks_has_the_documented_rights() {

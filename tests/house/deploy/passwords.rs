@@ -7,8 +7,9 @@ use std::{
     process::{Command, Output},
 };
 
+use quorate_tests::prelude::*;
+
 use super::{lets_in, server_with};
-use quorate_support::{ROOT, read_file};
 
 pub(crate) fn make_passwords(folder: &Path) -> Output {
     let script = Path::new(ROOT).join("deploy/passwords");

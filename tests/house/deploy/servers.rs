@@ -1,10 +1,9 @@
 //! Servers by `redis.conf` are what locks stand on.
 
-use quorate::{Builder, MutexGuard, Quorate};
+use quorate_support::{NODE_PASSWORD, lock_node};
+use quorate_tests::prelude::*;
 
 use super::node::{change_often, is_loading};
-use quorate_support::{NODE_PASSWORD, RedisServer, Reply, eventually, eventually_async, lock_node};
-use quorate_tests::scene::{connect, patient, proxies};
 
 fn builder(nodes: &[RedisServer]) -> Builder {
     patient(Quorate::builder().voters(nodes.iter().map(|n| n.url_as("quorate", NODE_PASSWORD))))
@@ -12,12 +11,11 @@ fn builder(nodes: &[RedisServer]) -> Builder {
 
 /// Each entry asks all three anew.
 async fn all_vote_for(guard: &MutexGuard) {
-    eventually_async("it votes for the hold as before", async || {
+    until!("it votes for the hold as before", {
         // A node that restarts may make a majority late.
         let Ok(again) = guard.reenter().await else { return false };
         again.release().await.is_ok() && guard.votes() == 3
-    })
-    .await;
+    });
 }
 
 async fn nobody_is_kept_out(quorum: &Quorate) {
@@ -39,7 +37,7 @@ async fn locks_stand_on_such_nodes_and_a_restart_forgets_nothing() {
             |node: &RedisServer| node.command(&["HGET", "quorate:{a}", guard.hold().as_str()]);
         // A majority has confirmed that the entry was left; this one may hear of it later.
         let once = || vote(node) == Ok(Reply::Text("1".into()));
-        eventually_async("it counts one entry", async || once()).await;
+        until!("it counts one entry", once());
         // As a holder that is away: no renewal gives back what the node has forgotten.
         way.refuse().await;
         node.kill();

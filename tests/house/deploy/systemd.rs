@@ -1,10 +1,12 @@
 //! The service for a host of its own; and how long nodes wait, there and in Kubernetes.
 
-use std::{fs, os::unix::net::UnixDatagram, process::Command, time::Duration};
+use std::{fs, os::unix::net::UnixDatagram, process::Command};
+
+use quorate_support::Watched;
+use quorate_tests::prelude::*;
+use rustix::process::Signal;
 
 use super::{NODES, UNIT, after, conf, passwords::make_passwords, unit};
-use quorate_support::{Watched, read_file};
-use rustix::process::Signal;
 
 #[test]
 fn a_node_without_its_data_and_the_next_update_wait_longer_than_the_longest_lease() {

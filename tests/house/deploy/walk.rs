@@ -11,11 +11,10 @@ use std::{
     process::Command,
 };
 
-use quorate::Quorate;
+use quorate_tests::prelude::*;
 use tempfile::TempDir;
 
 use super::{lets_in, program, run};
-use quorate_support::{ROOT, RedisServer, Settings, read_file};
 
 const HOSTS: [&str; 3] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
 

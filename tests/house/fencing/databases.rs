@@ -6,10 +6,11 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
+use quorate_support::install_line;
+use quorate_tests::prelude::*;
 use tempfile::TempDir;
 
 use crate::fencing::{judged_by_the_gate, postgres::PostgresServer};
-use quorate_support::{eventually, install_line, read_file};
 
 const MARK: &str = "-- that was all --";
 /// The statements of a text, behind that which makes the table.

@@ -5,14 +5,13 @@ use std::{
     panic::catch_unwind,
     sync::{Mutex, mpsc},
     thread,
-    time::Duration,
 };
 
 use proptest::{collection::vec, prelude::*, sample::select, test_runner::TestRunner};
-use quorate::{FenceGate, Token};
+use quorate::FenceGate;
+use quorate_tests::prelude::*;
 
 use crate::fencing::{config, token};
-use quorate_support::eventually;
 
 /// Only a broken gate lets it pass.
 const PATIENCE: Duration = Duration::from_secs(20);

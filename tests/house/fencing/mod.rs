@@ -8,8 +8,7 @@ mod postgres;
 mod redis;
 
 use proptest::test_runner::{Config, RngSeed};
-use quorate::Token;
-use quorate_support::read_file;
+use quorate_tests::prelude::*;
 
 fn token(number: u64) -> Token {
     Token::try_from(number).expect("a token")

@@ -1,7 +1,8 @@
 //! `docs/fencing/redis.lua`, on a server and on an embedded voter.
 
+use quorate_tests::prelude::*;
+
 use crate::{fencing::judged_by_the_gate, scripts::Pair};
-use quorate_support::{Reply, read_file};
 
 struct Fenced {
     text: String,

@@ -2,7 +2,6 @@
 //! collects from it: the rules as they are shipped, but that all of their durations are shorter.
 
 use std::{
-    collections::BTreeSet,
     fs::{self, File},
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
@@ -10,17 +9,14 @@ use std::{
     process::{Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread::{self, JoinHandle},
-    time::Duration,
 };
 
+use quorate_support::{Watched, free_port, install_line, succeeds};
+use quorate_tests::{prelude::*, scene::Ending};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::{DASHBOARD, RULES};
-use quorate_support::{
-    ROOT, RedisServer, Settings, Watched, free_port, install_line, read_file, succeeds,
-};
-use quorate_tests::scene::Ending;
 
 fn spawned<T>(program: &str, started: std::io::Result<T>) -> T {
     let dnf = "golang-github-prometheus";

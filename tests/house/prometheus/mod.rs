@@ -3,10 +3,8 @@
 #[cfg(feature = "full")]
 mod live;
 
-use std::collections::BTreeMap;
-
 use quorate::metric::{ALL, MetricKind};
-use quorate_support::read_file;
+use quorate_tests::prelude::*;
 
 const RULES: &str = "deploy/prometheus/quorate.rules.yml";
 const TESTS: &str = "deploy/prometheus/quorate.rules.test.yml";

@@ -1,6 +1,6 @@
 //! Who may import whom: the folders of `src/` stand on floors, and name only what is not above.
 
-use std::collections::{BTreeMap, BTreeSet};
+use quorate_tests::prelude::*;
 
 use super::{code, in_word};
 use crate::tree::files;
