@@ -191,8 +191,13 @@ impl LockRecord {
     /// The lock that this one grants to its own holder, as it is asked for under that hold.
     pub(crate) fn under(&self, hold: &HoldId) -> Option<Self> {
         let LockInfo { kind, name, lock, stem, form, .. } = &*self.info;
-        let form = Arc::new(form.of(kind.grants?));
-        let read = Self::new(name.clone(), [lock, stem].map(Arc::clone), form, None);
+        let grants = kind.grants?;
+        let lock = match grants.record {
+            "" => Arc::clone(lock),
+            record => format!("{stem}{record}").into(),
+        };
+        let form = Arc::new(form.of(grants));
+        let read = Self::new(name.clone(), [lock, Arc::clone(stem)], form, None);
         Some(Self { stand: Stand::Write(hold.clone()), ..read })
     }
 

@@ -39,6 +39,7 @@ pub(super) static JAVA_WRITE: Kind = Kind {
     is_fair: false,
     is_foreign: true,
     has_queue: false,
+    record: "",
     names: &[
         ("stem", ["", ""]),
         ("revoked", ["", ":quorate_rw_revoked"]),
