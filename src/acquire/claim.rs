@@ -203,7 +203,7 @@ impl Claim {
     pub(super) fn give_back(&mut self, voters: &[usize]) {
         let (back, owed) = self.owed.iter().partition(|voter| voters.contains(voter));
         self.owed = owed;
-        self.tell(back, |record, hold| record.undo(hold));
+        self.tell(back, LockRecord::undo);
     }
 
     pub(super) fn give_back_all(&mut self) {
@@ -213,7 +213,7 @@ impl Claim {
             drop(self.coordinator.give_back(&self.record, &self.hold, until));
             return;
         }
-        self.tell(owed, |record, hold| record.undo(hold));
+        self.tell(owed, LockRecord::undo);
     }
 
     /// Gives back what there is and leaves the queue, on these voters.

@@ -54,7 +54,7 @@ pub(super) struct ServerState {
     /// How often each script ran for a client.
     pub(super) runs: BTreeMap<&'static str, u64>,
     /// Is told of each script that ran, under the voter's lock.
-    pub(super) observe: Option<Box<dyn Fn(&Ran<'_>) + Send + Sync>>,
+    pub(super) observe: Option<Observer>,
     after: Vec<After>,
 }
 
@@ -70,6 +70,9 @@ enum ServerCondition {
 
 /// What is left to do once the lock is free: ears may call the voter, and so may what they own when
 /// it is dropped.
+/// Is told of each script that ran.
+pub(super) type Observer = Box<dyn Fn(&Ran<'_>) + Send + Sync>;
+
 type After = Box<dyn FnOnce(&Arc<Server>) + Send>;
 
 /// A connection of a client that is still there.

@@ -11,6 +11,7 @@ use crate::{
 /// `<stem>:<label>`, unless `names` says otherwise, and the record is called `lock` too. So a new
 /// kind is its Lua and one more of these.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing of a kind")]
 pub(crate) struct Kind {
     /// As metrics and traces call it.
     pub(crate) name: &'static str,

@@ -17,6 +17,7 @@ fn record(kind: &'static Kind) -> LockRecord {
 
 #[test]
 fn all_names_of_keys_and_channels_are_pinned() {
+    let rw = ":rw:writer, :rw:readers, :rw:revoked, :rw:fence, :rw:queue, :rw:alive, :rw:writers";
     let pinned = [
         (&MUTEX, ", :revoked, :fence, :queue, :alive"),
         (&FAIR_MUTEX, ", :revoked, :fence, :queue, :alive"),
@@ -24,16 +25,14 @@ fn all_names_of_keys_and_channels_are_pinned() {
             &ELECTION,
             ":election, :election:revoked, :election:fence, :election:queue, :election:alive",
         ),
-        (&READ, RW),
-        (&WRITE, RW),
+        (&READ, rw),
+        (&WRITE, rw),
         (
             &SEMAPHORE,
             ":semaphore:slots, :semaphore:ends, :semaphore:revoked, :semaphore:queue, \
              :semaphore:served, :semaphore:alive, :semaphore:permits",
         ),
     ];
-    const RW: &str = ":rw:writer, :rw:readers, :rw:revoked, :rw:fence, :rw:queue, :rw:alive, \
-                      :rw:writers";
     for (kind, pinned) in pinned {
         // To clear a lock takes all of its keys.
         let clear = record(kind).clear();

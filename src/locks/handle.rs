@@ -49,14 +49,11 @@ impl LockHandle {
         kind: &'static Kind,
         preference: Option<Preference>,
     ) -> Result<LockRecord, Error> {
-        let record = match self.parts.dialect {
-            Some(dialect) => dialect.record(self, kind, preference)?,
-            None => {
-                let (name, form) = self.form(kind, preference.unwrap_or_default())?;
-                LockRecord::own(&self.settings().keys, name, form, None)
-            }
-        };
-        Ok(record)
+        if let Some(dialect) = self.parts.dialect {
+            return dialect.record(self, kind, preference);
+        }
+        let (name, form) = self.form(kind, preference.unwrap_or_default())?;
+        Ok(LockRecord::own(&self.settings().keys, name, form, None))
     }
 
     /// The name, and what all locks of the kind have in common that are asked for so.

@@ -143,7 +143,8 @@ impl Bid {
     /// place stands there already, ahead of whoever has asked since.
     fn fixed_ticket(&self) -> Option<Ticket> {
         let said = |voter: usize| self.known[voter].ticket;
-        if crate::mutant!("ticket_is_raised") || crate::mutant!("highest_ticket_is_fixed") {
+        let is_highest = crate::mutant!("ticket_is_raised");
+        if is_highest || crate::mutant!("highest_ticket_is_fixed") {
             let decided = self.quorum.reached(|voter| said(voter).is_some());
             return (0..self.known.len()).filter_map(said).max().filter(|_| decided);
         }

@@ -289,8 +289,7 @@ impl fmt::Display for Error {
                 f.write_str(what)?;
             }
             Kind::Connect { needed, after } => {
-                let after = Rounded(*after);
-                let noun = needed.noun();
+                let (noun, after) = (needed.noun(), Rounded(*after));
                 write!(f, "fewer than {needed:#} {noun} could be reached in {after}")?;
             }
             Kind::NoQuorum { lock, needed, after, too_late } => {

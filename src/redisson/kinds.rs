@@ -32,9 +32,8 @@ pub(super) static FAIR_JAVA_MUTEX: Kind =
 /// Nobody waits in a queue. Both sides have one record, so what tells them apart are two names that
 /// no other lock has.
 pub(super) static JAVA_WRITE: Kind = Kind {
-    holder: |hold| match hold.as_str().ends_with(":write") {
-        true => HolderKind::Write,
-        false => HolderKind::Read,
+    holder: |hold| {
+        if hold.as_str().ends_with(":write") { HolderKind::Write } else { HolderKind::Read }
     },
     is_fair: false,
     is_foreign: true,

@@ -167,10 +167,8 @@ impl Standings {
             voter.connected += 1;
             // Perhaps others have come meanwhile, or it is another server.
             voter.is_compared = false;
-            if state.is_connected() {
-                if state.has_quorum.replace(true) == Some(false) {
-                    self.log_quorum(&state, true);
-                }
+            if state.is_connected() && state.has_quorum.replace(true) == Some(false) {
+                self.log_quorum(&state, true);
             }
         }
         let has_lost = self.seen(place, identity, stamp);

@@ -113,10 +113,12 @@ impl Asking {
         Self { quorum, name, kind, owner: None, lease: Lease::Default }
     }
 
+    #[must_use]
     pub fn owner(self, owner: Owner) -> Self {
         Self { owner: Some(owner), ..self }
     }
 
+    #[must_use]
     pub fn lease(self, lease: Lease) -> Self {
         Self { lease, ..self }
     }

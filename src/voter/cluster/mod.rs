@@ -290,14 +290,16 @@ impl ClusterVoter {
                 }
                 (self.route(slot)?, false)
             }
-            Redirect::Ask(to) => match self.topology.map().led_by(&to) {
-                Some(shard) => (self.branch(shard, &to), true),
-                None => {
+            Redirect::Ask(to) => {
+                let shard = self.topology.map().led_by(&to);
+                if let Some(shard) = shard {
+                    (self.branch(shard, &to), true)
+                } else {
                     self.topology.doubt(Some(to));
                     time::sleep(MOVING).await;
                     (self.route(slot)?, false)
                 }
-            },
+            }
             Redirect::TryAgain => {
                 time::sleep(MOVING).await;
                 (self.route(slot)?, false)

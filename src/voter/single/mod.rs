@@ -337,7 +337,7 @@ impl Runner {
             Poll::Pending => {
                 closed.as_mut().poll(context).map(|()| Err(Cause::Broken(link.trouble())))
             }
-            ready => ready,
+            ready @ Poll::Ready(_) => ready,
         });
         let outcome = outcome.await;
         if let Err(Cause::Broken(why) | Cause::Unreachable(why)) = &outcome {
