@@ -364,3 +364,71 @@ pub(crate) fn wait(client: &Quorate, permits: u32, wanted: u32) -> JoinHandle<Pe
     let semaphore = client.semaphore("a", permits);
     tokio::spawn(async move { semaphore.acquire_many(wanted).await.expect("a majority answers") })
 }
+
+// In the order of asking, however many permits each wants.
+
+claims!(everywhere:
+    whoever_wants_many_is_not_passed_by_those_who_want_one_and_lets_them_in_by_giving_up,
+    every_release_lets_in_as_many_as_it_frees,
+);
+
+// Three of four are given back one by one: none of them goes to those behind.
+async fn whoever_wants_many_is_not_passed_by_those_who_want_one_and_lets_them_in_by_giving_up(
+    on: Fixture,
+) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    for gives_up in [false, true] {
+        let mut guards = Vec::new();
+        for _ in 0..4 {
+            guards.push(ours.semaphore("a", 4).acquire().await.unwrap());
+        }
+        let big = wait(&theirs, 4, 4);
+        until_waiting(&ours, 1).await;
+        let small = wait(&ours, 4, 1);
+        until_waiting(&ours, 2).await;
+        for guard in guards.split_off(1) {
+            assert!(!big.is_finished() && !small.is_finished());
+            on.release(guard.release()).await;
+        }
+        // Three are free, and kept for who has asked first.
+        on.must_be_refused(ours.semaphore("a", 4).try_acquire().await);
+        if gives_up {
+            big.abort();
+            on.release(small.await.unwrap().release()).await;
+            assert!(guards[0].is_held());
+            on.release(guards.remove(0).release()).await;
+        } else {
+            assert!(!big.is_finished() && !small.is_finished());
+            on.release(guards.remove(0).release()).await;
+            let big = big.await.unwrap();
+            assert!(!small.is_finished(), "it asked later");
+            on.release(big.release()).await;
+            on.release(small.await.unwrap().release()).await;
+        }
+        on.until_clean().await;
+    }
+}
+
+// One gives back three at once: three who wait enter, each called by the one before it.
+async fn every_release_lets_in_as_many_as_it_frees(on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    let all = ours.semaphore("a", 3).acquire_many(3).await.unwrap();
+    let mut waiting = Vec::new();
+    for number in 1..=4 {
+        waiting.push(wait(&theirs, 3, 1));
+        until_waiting(&ours, number).await;
+    }
+    on.release(all.release()).await;
+    let mut last = waiting.pop().unwrap();
+    let mut guards = Vec::new();
+    for waiting in waiting {
+        guards.push(timeout(on.at_most(ms(50)), waiting).await.expect("it is called").unwrap());
+    }
+    assert!(timeout(ms(20), &mut last).await.is_err(), "all three are taken");
+    on.release(guards.remove(0).release()).await;
+    guards.push(timeout(on.at_most(ms(50)), last).await.expect("it is called").unwrap());
+    for guard in guards {
+        on.release(guard.release()).await;
+    }
+    on.until_clean().await;
+}
