@@ -109,13 +109,11 @@ impl LockHandle {
         self.name.as_ref().map_or("", |name| name.as_str())
     }
 
-    /// The end of a time that begins now. Without any, the voters are asked once: in the queue they
-    /// would name the waiter before, and not the holder.
+    /// The end of a time that begins now. Without any, the voters are asked once, and leave to ask
+    /// them is not waited for. In the queue they would name the waiter before, and not the holder.
     pub(super) fn within(&self, time: Duration) -> Limit {
-        if time.is_zero() {
-            return self.once();
-        }
-        Limit::Until(self.parts.coordinator.clock().now() + time)
+        let now = self.parts.coordinator.clock().now();
+        if time.is_zero() { Limit::Once(now) } else { Limit::Until(now + time) }
     }
 
     /// Of one who does not wait.
