@@ -176,7 +176,7 @@ impl Cluster {
         };
         let labels: Arc<[Arc<str>]> = (0..voters).map(label).collect();
         let may_share = self.shared == SharedPrimaries::Allow;
-        let topology = Topology::start(seeds);
+        let topology = Topology::new(seeds);
         let origin = |voter: u16| {
             let (label, labels) = (Arc::clone(&labels[usize::from(voter)]), Arc::clone(&labels));
             let topology = Arc::clone(&topology);

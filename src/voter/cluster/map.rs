@@ -13,7 +13,7 @@ use std::{
     collections::HashSet,
     ops::{Deref, RangeInclusive},
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -360,7 +360,7 @@ fn rank(slot: u16) -> u32 {
 /// when it is dropped.
 pub(crate) struct Topology {
     state: Arc<TopologyState>,
-    _task: JoinSet<()>,
+    task: OnceLock<JoinSet<()>>,
 }
 
 pub(crate) struct TopologyState {
@@ -390,8 +390,7 @@ pub(super) struct TopologyNews {
 }
 
 impl Topology {
-    /// Starts to ask. Must be called on a runtime.
-    pub(crate) fn start(seeds: Vec<Address>) -> Arc<Self> {
+    pub(crate) fn new(seeds: Vec<Address>) -> Arc<Self> {
         let state = Arc::new(TopologyState {
             seeds,
             first: rand::random_range(0..usize::from(u16::MAX)),
@@ -400,9 +399,16 @@ impl Topology {
             hints: Mutex::default(),
             ears: Mutex::default(),
         });
-        let mut task = JoinSet::new();
-        task.spawn(keep(Arc::clone(&state)));
-        Arc::new(Self { state, _task: task })
+        Arc::new(Self { state, task: OnceLock::new() })
+    }
+
+    /// Begins to ask, if it has not. Must be called on the client's runtime.
+    pub(super) fn begin(&self) {
+        self.task.get_or_init(|| {
+            let mut task = JoinSet::new();
+            task.spawn(keep(Arc::clone(&self.state)));
+            task
+        });
     }
 }
 

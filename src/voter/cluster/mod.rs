@@ -86,6 +86,7 @@ impl ClusterNode {
         looks: Looks,
         ear: Arc<dyn Ear>,
     ) -> Arc<dyn Node> {
+        topology.begin();
         topology.tell(Arc::clone(&ear));
         let seat = Seat::new(voter, u16::try_from(labels.len()).unwrap_or(u16::MAX));
         let voter = Arc::new(ClusterVoter {

@@ -1,5 +1,6 @@
 //! Slots that move, replicas that take over, and voters that are changed.
 
+use futures::executor::block_on;
 use quorate::{Side, VoterSet};
 use quorate_support::{Certificates, ClientCertificates, succeeds_async};
 use quorate_tests::{load::Load, prelude::*};
@@ -354,4 +355,16 @@ async fn the_same_votes_of_a_cluster_are_the_same_voters_whichever_of_its_server
     let status = client.status().await;
     assert!(status.voters.iter().all(|voter| voter.side == Some(Side::Both)), "{status}");
     client.mutex("a").lock().await.unwrap().release().await.unwrap();
+}
+
+/// Its map is kept where the client lives, and not on the runtime of whoever connects, which may
+/// be none.
+#[test]
+fn a_cluster_is_connected_to_from_a_thread_without_a_runtime() {
+    let cluster = Cluster::start(3, 0);
+    let client = Quorate::builder().cluster(Voters::new(cluster.urls()).voters(3));
+    let client = block_on(client.connect()).expect("all nodes answer");
+    let guard = block_on(client.mutex("a").lock()).expect("it is free");
+    block_on(guard.release()).expect("it is confirmed");
+    block_on(client.close());
 }
