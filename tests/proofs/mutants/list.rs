@@ -87,9 +87,9 @@ pub(crate) const ALL: &[Mutant] = &[
     // A voter that says that it kept all is believed, whatever its data show.
     Mutant::new("durability_is_believed", &[Exclusion]),
     // Nobody notices that a voter's clock was set.
-    Mutant::new("clock_jump_not_noticed", &[Exclusion]),
+    Mutant::new("clock_jump_not_noticed", &[Exclusion]).from(1103),
     // Nobody notices that a voter came back with its clock set.
-    Mutant::new("clock_is_met_anew", &[Exclusion]),
+    Mutant::new("clock_is_met_anew", &[Exclusion]).from(1103),
     // A voter that forgot a vote does not give it again.
     Mutant::new("renew_never_grants_again", &[MinorityChangesNothing]).in_script(
         "mutex/renew",
@@ -343,7 +343,7 @@ pub(crate) const ALL: &[Mutant] = &[
         "if false then",
     ),
     // A new hold counts the slots that a voter in quarantine gave it.
-    Mutant::new("quarantined_slot_counts", &[Exclusion, TrustEndsEarly]),
+    Mutant::new("quarantined_slot_counts", &[Exclusion, TrustEndsEarly]).from(2186),
     // A renewal takes a slot that another hold has.
     Mutant::new("renewal_takes_a_slot", &[RenewalNeverHarms, Exclusion, TrustEndsEarly]).in_script(
         "semaphore/renew",
