@@ -136,7 +136,7 @@ impl Cluster {
     /// The most voters that one may have.
     const MOST: u16 = 15;
 
-    /// The cluster of these servers; any of them will do, and more survive that one is down. All
+    /// The cluster of these servers. It is found if one of them answers, so name several. All
     /// servers of the cluster are logged in to as the first of these.
     pub fn new<A: AsRef<str>>(addresses: impl IntoIterator<Item = A>) -> Self {
         let seeds = addresses.into_iter().map(|address| Secret(address.as_ref().to_owned()));

@@ -261,7 +261,7 @@ impl LockRequest {
 /// What lets an owner in at once.
 struct Own {
     hold: Arc<Hold>,
-    /// It is of another lock, and grants this one to whoever asks; else it is entered again.
+    /// It is the write under which the same owner reads. Otherwise it is entered again.
     is_under: bool,
 }
 

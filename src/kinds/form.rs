@@ -76,7 +76,7 @@ impl Form {
         Self { kind, ..self.clone() }.with_usual()
     }
 
-    /// What the requests of a script share, but for the command that publishes.
+    /// The arguments that all requests of a script share, without the command that publishes.
     pub(super) fn shared(&self, script: &'static Script, lease: Duration) -> Arc<[Arc<str>]> {
         let Kind { acquire, renew, release, .. } = self.kind;
         let usual = [acquire, renew, release].into_iter().position(|usual| **usual == *script);

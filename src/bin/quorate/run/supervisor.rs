@@ -42,7 +42,7 @@ pub(crate) enum Measure {
 impl Plan {
     pub(crate) const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 
-    /// The grace is a third of the lease where none is wished, and 10 s at most.
+    /// If no grace is asked for, it is a third of the lease, at most 10 s.
     ///
     /// A lease is renewed once a third of it has passed. Where that fails, half of it is still left
     /// in most cases: a grace that does not fit there would end commands whose lock is well.
