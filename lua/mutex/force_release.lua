@@ -11,13 +11,8 @@
 local function force_release(key, args, arg)
   local lock, revoked, queue, alive = unpack(KEYS, key + 1, key + 4)
   local hold, marker_ms, channel = unpack(args, arg + 1, arg + 3)
-  -- First, and also where there is no mark yet: after a first write a server that is full refuses
-  -- no other.
-  local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))
-  redis.call('PEXPIRE', revoked, ms)
-  redis.call('HSET', revoked, hold, 1)
-  expire(revoked, ms)
-  ms = redis.call('PTTL', lock)
+  mark_ended(revoked, hold, marker_ms)
+  local ms = redis.call('PTTL', lock)
   if redis.call('HDEL', lock, hold) == 0 then
     return 0, ms, holder(lock) or ''
   end

@@ -12,12 +12,7 @@
 local function rw_force_release(key, args, arg)
   local lock, stem, revoked = unpack(KEYS, key + 1, key + 3)
   local hold, marker_ms, channel = unpack(args, arg + 1, arg + 3)
-  -- First, and also where there is no mark yet: after a first write a server that is full refuses
-  -- no other.
-  local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))
-  redis.call('PEXPIRE', revoked, ms)
-  redis.call('HSET', revoked, hold, 1)
-  expire(revoked, ms)
+  mark_ended(revoked, hold, marker_ms)
   local had = take_back(lock, stem, hold, channel)
   if had then
     return 1, had, ''

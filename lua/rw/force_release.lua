@@ -10,16 +10,10 @@
 local function force_release(key, args, arg)
   local writer, readers, revoked, queue, alive, writers = unpack(KEYS, key + 1, key + 6)
   local hold, marker_ms = unpack(args, arg + 1, arg + 2)
-  -- First, and also where there is no mark yet: after a first write a server that is full refuses
-  -- no other.
-  local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))
-  redis.call('PEXPIRE', revoked, ms)
-  redis.call('HSET', revoked, hold, 1)
-  expire(revoked, ms)
+  mark_ended(revoked, hold, marker_ms)
   sweep_readers(readers)
   sweep(queue, alive, writers)
-  local gone
-  gone, ms = take_back(writer, readers, hold)
+  local gone, ms = take_back(writer, readers, hold)
   local place = place_of(hold) or ''
   local wrote = gone == 'write' or redis.call('ZSCORE', writers, place)
   leave(place, queue, alive, writers)

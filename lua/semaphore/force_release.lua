@@ -10,12 +10,7 @@
 local function force_release(key, args, arg)
   local slots, ends, revoked, queue, served, alive = unpack(KEYS, key + 1, key + 6)
   local hold, marker_ms = unpack(args, arg + 1, arg + 2)
-  -- First, and also where there is no mark yet: after a first write a server that is full refuses
-  -- no other.
-  local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))
-  redis.call('PEXPIRE', revoked, ms)
-  redis.call('HSET', revoked, hold, 1)
-  expire(revoked, ms)
+  mark_ended(revoked, hold, marker_ms)
   local had = take_slots(slots, ends, hold)
   if sweep_places(queue, served, alive) then
     leave(place_of(hold) or '', queue, served, alive)

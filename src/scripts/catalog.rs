@@ -39,8 +39,8 @@ catalog! {
         RELEASE("mutex/release", ["publish", "each"], rest "release_any": ["time", "holder",
             "recount", "queue", "call", "tell", "release_any"]);
         SHORTEN("mutex/shorten", ["time", "holder", "queue", "shorten_place", "each"]);
-        FORCE_RELEASE("mutex/force_release", ["expire", "time", "holder", "queue", "call",
-            "publish", "tell", "each"]);
+        FORCE_RELEASE("mutex/force_release", ["expire", "mark_ended", "time", "holder",
+            "queue", "call", "publish", "tell", "each"]);
         CLEAR("mutex/clear", ["clear", "each"]);
         INSPECT("mutex/inspect", ["time", "holder", "queue", "list", "each"]);
     }
@@ -63,8 +63,8 @@ catalog! {
         RELEASE("rw/release", ["time", "holder", "recount", "queue", "call", "rw", "call_next",
             "each"]);
         SHORTEN("rw/shorten", ["time", "queue", "shorten_place", "each"]);
-        FORCE_RELEASE("rw/force_release", ["expire", "time", "holder", "queue", "call", "rw",
-            "call_next", "each"]);
+        FORCE_RELEASE("rw/force_release", ["expire", "mark_ended", "time", "holder", "queue",
+            "call", "rw", "call_next", "each"]);
         CLEAR("rw/clear", ["clear", "each"]);
         INSPECT("rw/inspect", ["time", "holder", "queue", "list", "each"]);
     }
@@ -78,8 +78,8 @@ catalog! {
         RELEASE("semaphore/release", ["expire", "time", "queue", "call", "enter", "slots",
             "served", "each"]);
         SHORTEN("semaphore/shorten", ["time", "slots", "each"]);
-        FORCE_RELEASE("semaphore/force_release", ["expire", "time", "queue", "call", "enter",
-            "slots", "served", "each"]);
+        FORCE_RELEASE("semaphore/force_release", ["expire", "mark_ended", "time", "queue",
+            "call", "enter", "slots", "served", "each"]);
         CLEAR("semaphore/clear", ["clear", "each"]);
         INSPECT("semaphore/inspect", ["time", "queue", "list", "slots", "each"]);
     }
@@ -93,7 +93,7 @@ catalog! {
         RW_RENEW("redisson/rw_renew", ["expire", "time", "fence", "rw_java", "rw_java_give",
             "renew", "each"]) that_votes;
         RW_RELEASE("redisson/rw_release", ["recount", "rw_java", "publish", "rw_java_end", "each"]);
-        RW_FORCE_RELEASE("redisson/rw_force_release", ["expire", "rw_java", "publish",
+        RW_FORCE_RELEASE("redisson/rw_force_release", ["expire", "mark_ended", "rw_java", "publish",
             "rw_java_end", "each"]);
         RW_CLEAR("redisson/rw_clear", ["clear", "each"]);
         RW_INSPECT("redisson/rw_inspect", ["time", "rw_java", "list", "each"]);
