@@ -13,42 +13,28 @@ use super::{
 use crate::{
     kinds::{Ask, LockRecord},
     proto::{
-        Attempt, Defeat, Grant, GrantNext, Granted, HoldId, Loss, Next, Rules, Ticket, Token,
-        Verdict, Vote, Votes, Window,
+        Attempt, Defeat, Grant, GrantNext, Granted, Loss, Next, Rules, Ticket, Token, Vote, Votes,
     },
     scripts::Answer,
-    voter::{Call, Outcome, Replies},
+    voter::{Outcome, Replies},
 };
 
 impl Coordinator {
-    /// Asks all voters once. Where it is lost, it is what each of them said.
+    /// Asks all voters once for a fresh hold. Where it is lost, its undo is queued to every voter
+    /// by then.
     pub(crate) async fn ask_once(
         self: &Arc<Self>,
         record: &LockRecord,
         rules: Rules,
-    ) -> Result<Won, Vec<Verdict>> {
-        let window = Window::start(None, false, self.clock.now());
-        let won = self.gather_votes(record, &rules, window).await;
-        won.map_err(|defeat| defeat.votes.into_verdicts())
-    }
-
-    /// Asks all voters for a fresh hold. Where it is lost, its undo is queued to every voter by
-    /// then.
-    pub(super) async fn gather_votes(
-        self: &Arc<Self>,
-        record: &LockRecord,
-        rules: &Rules,
-        window: Window,
     ) -> Result<Won, Defeat> {
-        let rules = self.panel.adapt(*rules);
-        let hold = record.hold(&self.ids);
-        let call = self.first_call(record, &hold, rules);
+        let rules = self.panel.adapt(rules);
+        let (hold, token) = (record.hold(&self.ids), self.floor(record));
+        let call = record.acquire(&Ask { token, ..Ask::new(&hold, rules.terms.lease) });
         let started = self.clock.now();
-        let mut attempt =
-            Attempt::start(hold.clone(), self.panel.quorum, rules, started).within(window);
+        let mut attempt = Attempt::start(hold.clone(), self.panel.quorum, rules, started);
         let mut claim = Claim::of_all(self, record, hold, rules);
         let circle = record.info().circle(claim.hold());
-        let mut grant = Grant::new(self.panel.quorum, circle, rules, started, window.answers);
+        let mut grant = Grant::new(self.panel.quorum, circle, rules, started, None);
         let mut replies = self.panel.ask_all(&call);
         let mut now = started;
         let lost = loop {
@@ -84,11 +70,6 @@ impl Coordinator {
                 Err(Defeat { loss, votes: stored.unwrap_or(votes), started })
             }
         }
-    }
-
-    fn first_call(&self, record: &LockRecord, hold: &HoldId, rules: Rules) -> Call {
-        let (lease, token) = (rules.terms.lease, self.floor(record));
-        record.acquire(&Ask { token, ..Ask::new(hold, lease) })
     }
 }
 

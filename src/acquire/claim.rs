@@ -147,23 +147,17 @@ impl Claim {
         }
     }
 
-    /// The votes of a hold that its owner hands on.
+    /// The votes of a hold that its owner hands on, for which its client had stood still so long.
     pub(crate) fn of_held(
         coordinator: &Arc<Coordinator>,
         record: &LockRecord,
         hold: &HoldId,
-        lease: Duration,
+        rules: Rules,
         stood_still: Duration,
     ) -> Self {
-        Self {
-            coordinator: Arc::clone(coordinator),
-            record: record.clone(),
-            hold: hold.clone(),
-            lease,
-            stood_still,
-            owed: (0..coordinator.panel.quorum.voters()).collect(),
-            was_won: true,
-        }
+        let mut claim = Self::of_all(coordinator, record, hold.clone(), rules);
+        (claim.stood_still, claim.was_won) = (stood_still, true);
+        claim
     }
 
     /// Hands the votes over. From here on the caller has to release them.

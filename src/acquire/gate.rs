@@ -7,7 +7,7 @@ use std::{process, sync::Arc, time::Duration};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::{Coordinator, line::Turn};
+use super::Coordinator;
 use crate::{
     proto::{Error, Kind, Limit, LockName},
     signal::Signal,
@@ -108,48 +108,17 @@ impl Admission {
 }
 
 impl Coordinator {
-    /// Leave to make an attempt, where nobody has to wait for it.
-    pub(crate) fn try_admit(&self) -> Option<Admitted<'_>> {
-        self.admission.0.try_acquire().ok()
-    }
-
-    /// Leave to make the first attempt for a lock. It is waited for before what an attempt needs is
-    /// made: many may wait.
-    pub(crate) async fn admit_first(
-        &self,
-        lock: &LockName,
-        limit: Limit,
-    ) -> Result<Admitted<'_>, Error> {
-        match self.try_admit() {
-            Some(admitted) => Ok(admitted),
-            None => self.wait_for_admission(lock, limit).await,
-        }
-    }
-
-    /// Leave to make an attempt, if the caller does not have it: waits for it until its limit, if
-    /// it has one. Its line knows meanwhile that it is held up.
-    pub(super) async fn admit<'a>(
+    /// Leave to make an attempt, if the caller does not have it: waited for until the limit. To be
+    /// asked for before what an attempt needs is made: many may wait.
+    pub(crate) async fn admit<'a>(
         &'a self,
         admitted: Option<Admitted<'a>>,
         lock: &LockName,
         limit: Limit,
-        turn: &Turn<'_>,
     ) -> Result<Admitted<'a>, Error> {
-        if let Some(admitted) = admitted.or_else(|| self.try_admit()) {
+        if let Some(admitted) = admitted.or_else(|| self.admission.0.try_acquire().ok()) {
             return Ok(admitted);
         }
-        turn.hold_up(true);
-        let admitted = self.wait_for_admission(lock, limit).await?;
-        turn.hold_up(false);
-        Ok(admitted)
-    }
-
-    /// Leave for the first attempt, waited for until the limit.
-    pub(crate) async fn wait_for_admission(
-        &self,
-        lock: &LockName,
-        limit: Limit,
-    ) -> Result<Admitted<'_>, Error> {
         let (started, turn) = (self.clock.now(), self.admission.0.acquire());
         let admitted = match limit {
             Limit::Once(until) | Limit::Until(until) => self.clock.in_time(until, turn).await,

@@ -69,14 +69,21 @@ pub(super) enum LineHold {
 /// What is known in a line. It outlasts the turn in which it was heard.
 #[derive(Debug)]
 struct LineNews {
-    /// The first in line has heard nothing yet.
-    asking: bool,
-    /// It waits for its turn among the client's attempts, so what is known is old.
-    is_held_up: bool,
+    stage: LineStage,
     /// In a box: in most lines nothing has been heard yet.
     known: Option<Box<LineDenial>>,
     /// How often anything was heard.
     times: u64,
+}
+
+/// What the first in line does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineStage {
+    /// It is to ask, and may have to wait for leave to: what is known is old.
+    Waits,
+    Asks,
+    /// What is known is what it has heard.
+    Told,
 }
 
 #[derive(Debug)]
@@ -94,7 +101,7 @@ pub(crate) struct LinePlace {
     came: Moment,
     /// How often anything had been heard in the line by then.
     times: u64,
-    /// The first in line had heard that just then, or listened since.
+    /// The first in line had heard something by then.
     was_told: bool,
     voter_deadline: Duration,
 }
@@ -109,11 +116,6 @@ pub(crate) struct Turn<'a> {
 }
 
 impl LineNews {
-    /// Whether the first in line has asked, and does not ask again or wait for leave to.
-    fn is_told(&self) -> bool {
-        !self.asking && !self.is_held_up
-    }
-
     fn denial(&self) -> Option<&Denial> {
         self.known.as_ref().map(|known| &known.denial)
     }
@@ -121,7 +123,7 @@ impl LineNews {
 
 impl Line {
     fn new(key: LineKey, turns: usize, since: Moment) -> Self {
-        let news = LineNews { asking: true, is_held_up: false, known: None, times: 0 };
+        let news = LineNews { stage: LineStage::Waits, known: None, times: 0 };
         Self {
             key,
             since,
@@ -211,7 +213,8 @@ impl Lines {
         let line = lines.entry(key.clone()).or_insert_with(new);
         line.places.fetch_add(1, Relaxed);
         let (lines, line) = (Arc::clone(self), Arc::clone(line));
-        let (times, was_told) = line.news.read(|news| (news.times, news.is_told()));
+        let (times, stage) = line.news.read(|news| (news.times, news.stage));
+        let was_told = stage == LineStage::Told;
         LinePlace { lines, line, came, times, was_told, voter_deadline }
     }
 
@@ -277,14 +280,14 @@ impl LinePlace {
     /// Completes when the first in line has heard from the voters, now or since this place was
     /// taken.
     pub(crate) async fn verdict(&self) {
-        let is_heard = |news: &LineNews| news.times > self.times || news.is_told();
+        let is_heard = |news: &LineNews| news.times > self.times || news.stage == LineStage::Told;
         self.line.news.until(is_heard).await;
     }
 
-    /// Whether the first in line waits for its turn among the client's attempts, and nothing has
-    /// been heard since this place was taken.
+    /// Whether the first in line has not asked yet, and nothing has been heard since this place was
+    /// taken.
     pub(crate) fn is_held_up(&self) -> bool {
-        self.line.news.read(|news| news.is_held_up && news.times == self.times)
+        self.line.news.read(|news| news.stage == LineStage::Waits && news.times == self.times)
     }
 
     /// Waits for what an attempt under way comes to, and no longer than one may take. The turn, if
@@ -355,14 +358,14 @@ impl<'a> Turn<'a> {
         (self.place.known(), self.place.silent_since())
     }
 
-    /// The task with the turn begins to ask.
-    pub(crate) fn ask(&self) {
-        self.change(|news| (news.asking, news.is_held_up) = (true, false));
+    /// The task with the turn is to ask, as soon as it has leave to.
+    pub(crate) fn hold_up(&self) {
+        self.change(|news| news.stage = LineStage::Waits);
     }
 
-    /// Tells the line whether its first waits for its turn among the client's attempts.
-    pub(crate) fn hold_up(&self, is_held_up: bool) {
-        self.change(|news| news.is_held_up = is_held_up);
+    /// The task with the turn begins to ask.
+    pub(crate) fn ask(&self) {
+        self.change(|news| news.stage = LineStage::Asks);
     }
 
     /// The task with the turn got the lock.
@@ -385,7 +388,7 @@ impl<'a> Turn<'a> {
         let within = self.place.voter_deadline;
         self.change(|news| {
             let known = Some(Box::new(LineDenial { denial, within }));
-            *news = LineNews { asking: false, is_held_up: false, known, times: news.times + 1 };
+            *news = LineNews { stage: LineStage::Told, known, times: news.times + 1 };
         });
     }
 }

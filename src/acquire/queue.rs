@@ -219,7 +219,7 @@ impl Waiter<'_> {
         // Gives back first what the bid before may still get. Not sooner: if the waiter is dropped,
         // the claim of the last bid is what leaves the queue.
         self.claim = None;
-        let limit = self.wait.start_attempt(started).answers;
+        let limit = self.wait.start_attempt(started);
         self.ears.forget();
         let until = Until { refresh: self.refresh, limit };
         let quorum = self.coordinator.panel.quorum;
@@ -239,11 +239,10 @@ impl Waiter<'_> {
     async fn bid(&mut self, admitted: Option<Admitted<'_>>) -> Result<BidEnd, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
+        // Until a majority has answered. A place that stands waits for no leave: it would be
+        // forgotten meanwhile, against law 4, or keep the lock from everybody.
         let (lock, limit) = (&self.record.info().name, self.wait.limit());
-        // A place that stands waits for no leave: it would be forgotten meanwhile, against law 4,
-        // or keep the lock from everybody.
-        let admission = || coordinator.admit(admitted, lock, limit, self.turn);
-        // Until a majority has answered.
+        let admission = || coordinator.admit(admitted, lock, limit);
         let mut leave = Some(if self.ticket.is_some() { None } else { Some(admission().await?) });
         let started = clock.now();
         let rules = panel.adapt(self.record.rules());

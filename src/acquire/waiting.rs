@@ -9,10 +9,7 @@ use super::{
 };
 use crate::{
     kinds::LockRecord,
-    proto::{
-        Denial, Error, HoldId, HolderKind, Kind, Limit, Outage, Refusal, Rules, Taker, Votes,
-        Window,
-    },
+    proto::{Denial, Error, HoldId, HolderKind, Kind, Limit, Outage, Refusal, Rules, Taker, Votes},
 };
 
 impl Coordinator {
@@ -35,8 +32,7 @@ impl Coordinator {
         turn: &Turn<'_>,
     ) -> Result<Result<Box<Won>, Refusal>, Error> {
         turn.ask();
-        let window = Window::start(None, false, self.clock.now());
-        match self.gather_votes(record, &record.rules(), window).await {
+        match self.ask_once(record, record.rules()).await {
             Ok(won) => {
                 turn.tell(won.denial());
                 Ok(Ok(Box::new(won)))
@@ -83,15 +79,15 @@ impl Coordinator {
         place: &LinePlace,
         record: &LockRecord,
     ) -> Result<Result<T, Refusal>, Error> {
-        let (came, now) = (place.came(), self.clock.now());
+        let (since, until) = (place.came(), self.clock.now());
         if place.is_held_up() {
-            return Err(overloaded(record.info().name.as_str(), now.since(came)));
+            return Err(overloaded(record.info().name.as_str(), until.since(since)));
         }
-        let denial = place.known().unwrap_or_else(|| {
-            let votes = Votes::new(self.panel.quorum);
-            Denial::NoQuorum(Box::new(Outage { since: came, until: now, votes }))
-        });
-        self.report_denial(record, denial)
+        if let Some(denial) = place.known() {
+            return self.report_denial(record, denial);
+        }
+        let votes = Votes::new(self.panel.quorum);
+        Err(self.no_quorum(record, Outage { since, until, votes }))
     }
 
     /// Waits for the first place until the limit. A caller that asks once waits until the first in

@@ -130,8 +130,7 @@ impl LockRequest {
         // when it may ask.
         let mut admitted = None;
         if record.kind().is_shared {
-            let leave = coordinator.admit_first(&record.info().name, limit);
-            admitted = Some(leave.await?);
+            admitted = Some(coordinator.admit(None, &record.info().name, limit).await?);
         }
         // A place keeps the line alive, and with it what the line has learnt. So only a task
         // that asks for its turn takes one.
@@ -161,17 +160,12 @@ impl LockRequest {
         if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
             return Ok(SeekOutcome::Own(own));
         }
-        let admitted = if let Some(admitted) = admitted.or_else(|| coordinator.try_admit()) {
-            admitted
-        } else {
-            // Until it asks, or another one that comes first.
-            turn.hold_up(true);
-            match coordinator.wait_for_admission(&record.info().name, limit).await {
-                Ok(admitted) => admitted,
-                Err(overloaded) => {
-                    let Some(denial) = place.heard() else { return Err(overloaded) };
-                    return self.denied(denial);
-                }
+        turn.hold_up();
+        let admitted = match coordinator.admit(admitted, &record.info().name, limit).await {
+            Ok(admitted) => admitted,
+            Err(overloaded) => {
+                let Some(denial) = place.heard() else { return Err(overloaded) };
+                return self.denied(denial);
             }
         };
         let won = if waits {

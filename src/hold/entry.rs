@@ -75,7 +75,8 @@ impl Entry {
                 let hold = Hold::start(coordinator, holds, won, *owner, renewed, limit);
                 Ok(Some(Self::of(hold)))
             }
-            Err(verdicts) if hold.is_held() => {
+            Err(defeat) if hold.is_held() => {
+                let verdicts = defeat.votes.into_verdicts();
                 Err(hold.not_entered("a read under the own write", verdicts))
             }
             _ => hold.gone(),

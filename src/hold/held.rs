@@ -391,7 +391,7 @@ impl Hold {
         let Some(next) = tenure.next(now).filter(|_| is_as_granted) else { return false };
         let handed_on = succession.hand_on(|| {
             let votes = support.granted(coordinator.panel().quorum);
-            let claim = Claim::of_held(coordinator, record, id, rules.terms.lease, *stood_still);
+            let claim = Claim::of_held(coordinator, record, id, *rules, *stood_still);
             Won::handed_on(claim, (*started, *rules), self.stored, votes, next)
         });
         if handed_on {

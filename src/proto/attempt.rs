@@ -24,31 +24,6 @@ impl Rules {
     }
 }
 
-/// How long one attempt may take.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Window {
-    /// No further round begins at this moment or later.
-    pub rounds: Option<Moment>,
-    /// What is missing at this moment is not waited for.
-    pub answers: Option<Moment>,
-}
-
-impl Window {
-    /// `limit`: of the caller. It cuts off answers only where there is something to tell the caller
-    /// without them (`is_known`): law 9, what had no time to answer was not silent. Where it has
-    /// passed, the attempt is the only one, and has its full time.
-    pub fn start(limit: Option<Moment>, is_known: bool, now: Moment) -> Self {
-        let rounds = limit.filter(|limit| *limit > now);
-        let is_known = is_known || crate::mutant!("limit_is_taken_for_silence");
-        Self { rounds, answers: rounds.filter(|_| is_known) }
-    }
-
-    /// Whether the limit has cut off the answers. That says nothing about the voters.
-    pub(super) fn is_over(&self, now: Moment) -> bool {
-        self.answers.is_some_and(|limit| now >= limit)
-    }
-}
-
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -110,14 +85,6 @@ impl Attempt {
             due: now + rules.voter_deadline,
             limit: now + 2 * rules.voter_deadline,
         }
-    }
-
-    /// Whoever asked gives up at the end of this window.
-    #[must_use]
-    pub fn within(mut self, window: Window) -> Self {
-        let by = |limit: Option<Moment>, due: Moment| limit.map_or(due, |limit| limit.min(due));
-        (self.limit, self.due) = (by(window.rounds, self.limit), by(window.answers, self.due));
-        self
     }
 
     pub fn heard(&mut self, voter: usize, verdict: Verdict, now: Moment) {

@@ -169,24 +169,6 @@ fn undecided_classes_wait_one_more_round_trip_at_most_and_for_a_slow_voter_of_tw
     );
 }
 
-#[test]
-fn the_limit_lets_no_round_begin_and_ends_one_only_where_something_is_known() {
-    let limited = |limit_ms, is_known| {
-        attempt("b", 3).within(Window::start(Some(at(limit_ms)), is_known, at(0)))
-    };
-    let split: [Row; 2] = [(4, SPLIT, wait(6)), (6, &[], others_again())];
-    // The next round would begin at 12.
-    let too_late: Row = (10, &[Refuses(1, "a"), Refuses(2, "c")], IS_SPLIT);
-    for (limit, last) in [(11, too_late), (8, (8, &[], IS_SPLIT))] {
-        let mut attempt = limited(limit, true);
-        check(&mut attempt, &split);
-        check(&mut attempt, &[(7, &[], wait(limit)), last]);
-    }
-    let won = Next::Won(at(29_698));
-    check(&mut limited(2, false), &[(2, &[], wait(200)), (4, &[Grants(0), Grants(1)], won)]);
-    check(&mut limited(2, false), &[(4, SPLIT, IS_SPLIT)]);
-}
-
 proptest! {
     /// Whatever comes and whenever: the machine ends within its rounds, never trusts past the
     /// lease, and wins only with a majority of all voters.

@@ -27,7 +27,7 @@ mod wait;
 
 #[cfg(quorate_mutants)]
 pub use crate::mutant::{rewrite, wake};
-pub use attempt::{Attempt, Next, Rules, Window};
+pub use attempt::{Attempt, Next, Rules};
 pub use bid::{Bid, BidNext, Ticket, Until};
 pub use clocks::Stamp;
 pub use election::{

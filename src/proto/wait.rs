@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Backoff, Defeat, Denial, Loss, Moment, Refusal, Votes, Window};
+use super::{Backoff, Defeat, Denial, Loss, Moment, Refusal, Votes};
 
 /// How long to wait for a lock that another hold has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +76,8 @@ pub struct Wait {
     /// So long after a bid the next one must follow: its place in the queue lives so short.
     refresh: Duration,
     state: WaitState,
-    /// That of the latest attempt.
-    window: Window,
+    /// What is missing at this moment the latest attempt does not wait for.
+    answers: Option<Moment>,
     attempts: u32,
     denial: Option<Denial>,
     /// The start of the first attempt since which too few voters have answered.
@@ -108,7 +108,7 @@ impl Wait {
             patience: (limit == Limit::Never).then_some(patience),
             refresh,
             state: WaitState::Asking,
-            window: Window::default(),
+            answers: None,
             attempts: 0,
             denial: None,
             silent_since: None,
@@ -139,20 +139,22 @@ impl Wait {
         self.attempts
     }
 
-    /// Starts an attempt; returns how long it may take.
-    pub fn start_attempt(&mut self, now: Moment) -> Window {
-        self.state = WaitState::Asking;
-        self.window = Window::start(self.limit.moment(), self.denial.is_some(), now);
+    /// Starts an attempt; returns until when it hears answers. The limit cuts them off only where
+    /// there is something to tell the caller without them: law 9, what had no time to answer was
+    /// not silent. Where it has passed, the attempt is the only one, and has its full time.
+    pub fn start_attempt(&mut self, now: Moment) -> Option<Moment> {
+        let is_known = self.denial.is_some() || crate::mutant!("limit_is_taken_for_silence");
+        let limit = self.limit.moment().filter(|limit| *limit > now && is_known);
+        (self.state, self.answers, self.deaf_until) = (WaitState::Asking, limit, None);
         self.attempts += 1;
-        self.deaf_until = None;
-        self.window
+        limit
     }
 
     /// The attempt was lost. Returns what other waiters should learn from that, if anything.
     pub fn lose_attempt(&mut self, defeat: Defeat, now: Moment, chance: u32) -> Option<&Denial> {
         let (loss, started) = (defeat.loss, defeat.started);
         // What the limit cut off was no answer.
-        let is_answer = loss != Loss::NoQuorum || !self.window.is_over(now);
+        let is_answer = loss != Loss::NoQuorum || self.answers.is_none_or(|limit| now < limit);
         if is_answer || crate::mutant!("limit_is_taken_for_silence") {
             self.record_denial(defeat, now);
         }
