@@ -11,6 +11,7 @@ use crate::embedded::{EmbeddedVoter, Machine};
 use crate::voter::Tls;
 use crate::{
     clock::Clock,
+    hold::Holds,
     keys::Prefix,
     kinds::Forms,
     locks::LockParts,
@@ -483,7 +484,8 @@ impl Builder {
     pub async fn connect(self) -> Result<Quorate, Error> {
         let coordinator = connect(self).await?;
         let forms = Arc::new(Forms::new(coordinator.settings()));
-        let parts = LockParts { coordinator, holds: Arc::default(), forms, dialect: None };
+        let holds = Holds::of_client(&coordinator);
+        let parts = LockParts { coordinator, holds, forms, dialect: None };
         Ok(Quorate { parts: Arc::new(parts) })
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use rounds::RoundSent;
 
-use super::{AgendaPlace, Holds, Listing};
+use super::{AgendaPlace, Holds};
 use crate::{
     acquire::{Claim, Coordinator, Panel, Succession, Won},
     clock::Moment,
@@ -434,10 +434,11 @@ impl Hold {
 
 impl Hold {
     /// Puts itself on the agenda, for when it is next to be looked after.
-    pub(super) fn put_on_agenda(self: &Arc<Self>) -> Listing {
+    /// `false` where nobody will look after it any more.
+    pub(super) fn put_on_agenda(self: &Arc<Self>) -> bool {
         let mut state = self.state();
         if state.end.is_some() {
-            return Listing::Done;
+            return true;
         }
         let now = self.now();
         let at = match state.lease.duty(now) {

@@ -10,8 +10,9 @@ use std::{
     time::Duration,
 };
 
-use super::Hold;
+use super::{Hold, keeper};
 use crate::{
+    acquire::Coordinator,
     clock::Moment,
     proto::{HoldId, Owner},
     signal::Signal,
@@ -27,16 +28,9 @@ pub(crate) struct Holds {
     pub(super) agenda: Arc<Agenda<Hold>>,
 }
 
-impl Default for Holds {
-    fn default() -> Self {
-        let (entered, agenda) = (Signal::new(()), Arc::new(Agenda::new()));
-        Self { tables: Mutex::default(), entered, agenda }
-    }
-}
-
 impl Drop for Holds {
     fn drop(&mut self) {
-        self.agenda.close();
+        self.agenda.end();
     }
 }
 
@@ -48,6 +42,13 @@ struct HoldTables {
 }
 
 impl Holds {
+    /// None yet; all that come are looked after on the client's runtime.
+    pub(crate) fn of_client(coordinator: &Coordinator) -> Arc<Self> {
+        let (entered, agenda) = (Signal::new(()), Arc::new(Agenda::new()));
+        coordinator.spawn(keeper::watch(&agenda, coordinator));
+        Arc::new(Self { tables: Mutex::default(), entered, agenda })
+    }
+
     fn tables(&self) -> MutexGuard<'_, HoldTables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,34 +104,16 @@ struct List<T> {
     by_time: BTreeMap<AgendaPlace, (Arc<T>, Duration)>,
     /// When the watch looks next. What was to be looked after then may have been taken off.
     alarm: Option<Moment>,
-    watch: Watch,
+    /// Nobody will look any more: the runtime has ended, or no hold will come.
+    is_over: bool,
 }
 
 /// When a hold is to be looked after, and its number.
 pub(super) type AgendaPlace = (Moment, u64);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Watch {
-    /// Nobody looks.
-    None,
-    Going,
-    /// The runtime has ended: nobody will look any more.
-    Over,
-}
-
-/// What is to be done for those that were put on the list.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Listing {
-    Done,
-    /// A watch is to be started.
-    Unwatched,
-    /// There is no watch any more.
-    Over,
-}
-
 impl<T> Agenda<T> {
     pub(super) fn new() -> Self {
-        let list = List { by_time: BTreeMap::new(), alarm: None, watch: Watch::None };
+        let list = List { by_time: BTreeMap::new(), alarm: None, is_over: false };
         Self { list: Mutex::new(list), counted: AtomicU64::new(0), sooner: Signal::new(()) }
     }
 
@@ -139,47 +122,41 @@ impl<T> Agenda<T> {
         self.counted.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Puts a hold from one place to another.
+    /// Puts a hold from one place to another; `false` where nobody will look any more.
     pub(super) fn put(
         &self,
         hold: Arc<T>,
         from: Option<AgendaPlace>,
         to: AgendaPlace,
         early: Duration,
-    ) -> Listing {
+    ) -> bool {
         let mut list = self.list();
         if let Some(from) = from {
             list.by_time.remove(&from);
         }
-        if list.watch == Watch::Over {
-            return Listing::Over;
+        if list.is_over {
+            return false;
         }
         list.by_time.insert(to, (hold, early));
         let sooner = list.alarm.is_none_or(|alarm| to.0 < alarm);
-        if std::mem::replace(&mut list.watch, Watch::Going) == Watch::None {
-            return Listing::Unwatched;
-        }
         drop(list);
         if sooner {
             self.sooner.change(|()| ());
         }
-        Listing::Done
+        true
     }
 
     pub(super) fn remove(&self, place: AgendaPlace) {
         self.list().by_time.remove(&place);
     }
 
-    /// Ends the watch: no hold will come any more.
-    pub(super) fn close(&self) {
-        self.list().by_time.clear();
-        self.sooner.change(|()| ());
-    }
-
-    /// Those that are to be looked after, in their order; and when the next ones are. `None`: there
-    /// are no others, and the watch is over.
-    pub(super) fn take_due(&self, now: Moment, busy: bool) -> (Vec<Arc<T>>, Option<Moment>) {
+    /// Those that are to be looked after, in their order; and when the next ones are, if there are
+    /// others. `None`: there will be none.
+    pub(super) fn take_due(&self, now: Moment) -> Option<(Vec<Arc<T>>, Option<Moment>)> {
         let mut list = self.list();
+        if list.is_over {
+            return None;
+        }
         let mut due = Vec::new();
         while let Some(first) = list.by_time.first_entry() {
             // What is due soon goes along: renewals that leave together cost less.
@@ -190,26 +167,20 @@ impl<T> Agenda<T> {
         }
         let next = list.by_time.first_key_value().map(|((at, _), _)| *at);
         list.alarm = next;
-        if due.is_empty() && next.is_none() && !busy {
-            list.watch = Watch::None;
-        }
-        (due, next)
+        Some((due, next))
     }
 
     pub(super) fn all(&self) -> Vec<Arc<T>> {
         self.list().by_time.values().map(|(hold, _)| Arc::clone(hold)).collect()
     }
 
-    /// The watch has ended in a panic: with the next that is put on the list all are watched again.
-    pub(super) fn unwatch(&self) {
-        self.list().watch = Watch::None;
-    }
-
     /// Nobody will look any more: returns those that were on the list.
     pub(super) fn end(&self) -> Vec<Arc<T>> {
         let mut list = self.list();
-        list.watch = Watch::Over;
+        list.is_over = true;
         let left = std::mem::take(&mut list.by_time);
+        drop(list);
+        self.sooner.change(|()| ());
         left.into_values().map(|(hold, _)| hold).collect()
     }
 
@@ -231,18 +202,21 @@ mod tests {
         let agenda = Agenda::new();
         let put = |number: u64, seconds| {
             let seen = agenda.sooner.version();
-            let listing = agenda.put(Arc::new(number), None, (at(seconds), number), Duration::ZERO);
-            (listing, agenda.sooner.version() != seen)
+            assert!(agenda.put(Arc::new(number), None, (at(seconds), number), Duration::ZERO));
+            agenda.sooner.version() != seen
         };
-        assert_eq!(put(1, 10), (Listing::Unwatched, false));
-        assert_eq!(agenda.take_due(at(0), false), (vec![], Some(at(10))));
-        assert_eq!(put(2, 20), (Listing::Done, false));
+        assert!(put(1, 10), "nothing was to be looked after");
+        assert_eq!(agenda.take_due(at(0)), Some((vec![], Some(at(10)))));
+        assert!(!put(2, 20));
         agenda.remove((at(10), 1));
-        assert_eq!(put(3, 15), (Listing::Done, false), "the watch looks at 10 all the same");
-        assert_eq!(put(4, 5), (Listing::Done, true));
-        assert_eq!(agenda.take_due(at(5), false), (vec![Arc::new(4)], Some(at(15))));
-        assert_eq!(put(5, 14), (Listing::Done, true));
-        assert_eq!(agenda.take_due(at(20), true).0, [5, 3, 2].map(Arc::new));
-        assert_eq!(put(6, 30), (Listing::Done, true), "nothing was to be looked after");
+        assert!(!put(3, 15), "the watch looks at 10 all the same");
+        assert!(put(4, 5));
+        assert_eq!(agenda.take_due(at(5)), Some((vec![Arc::new(4)], Some(at(15)))));
+        assert!(put(5, 14));
+        assert_eq!(agenda.take_due(at(20)), Some(([5, 3, 2].map(Arc::new).to_vec(), None)));
+        assert!(put(6, 30), "nothing was to be looked after");
+        assert_eq!(agenda.end(), [Arc::new(6)]);
+        assert_eq!(agenda.take_due(at(40)), None);
+        assert!(!agenda.put(Arc::new(7), None, (at(50), 7), Duration::ZERO), "nobody will look");
     }
 }

@@ -9,11 +9,12 @@ use std::{
 
 use futures::{
     FutureExt,
+    future::OptionFuture,
     stream::{FuturesUnordered, StreamExt},
 };
 use tracing::field::Empty;
 
-use super::{Agenda, AgendaPlace, Hold, Listing};
+use super::{Agenda, AgendaPlace, Hold};
 use crate::{
     acquire::Coordinator,
     clock::{Clock, Moment},
@@ -35,46 +36,37 @@ const MOST: usize = 4096;
 const AGES: Duration = Duration::from_secs(5);
 
 /// Where the watch ends before the holds, nobody renews them any more.
-struct Watched(Option<Arc<Agenda<Hold>>>);
+struct Watched(Arc<Agenda<Hold>>);
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        let Some(agenda) = &self.0 else { return };
-        if std::thread::panicking() {
-            // A recorder of metrics, say.
-            return agenda.unwatch();
-        }
-        for hold in agenda.end() {
-            hold.abandon();
+        let left = self.0.end();
+        if !std::thread::panicking() {
+            for hold in left {
+                hold.abandon();
+            }
         }
     }
 }
 
 /// Has a hold looked after when that is next due.
 pub(super) fn attend(hold: &Arc<Hold>) {
-    match hold.put_on_agenda() {
-        Listing::Done => {}
-        Listing::Unwatched => {
-            let Hold { holds, coordinator, .. } = &**hold;
-            coordinator.spawn(watch(Arc::clone(&holds.agenda), coordinator));
-        }
-        Listing::Over => hold.abandon(),
+    if !hold.put_on_agenda() {
+        hold.abandon();
     }
 }
 
-/// Looks after all holds for as long as there are any. Trust does not depend on this task: guards
-/// look at the clock themselves.
-fn watch(agenda: Arc<Agenda<Hold>>, coordinator: &Coordinator) -> impl Future<Output = ()> + use<> {
+/// Looks after all holds for as long as there may be any. Trust does not depend on this task:
+/// guards look at the clock themselves.
+pub(super) fn watch(
+    agenda: &Arc<Agenda<Hold>>,
+    coordinator: &Coordinator,
+) -> impl Future<Output = ()> + use<> {
     let (clock, standings) =
         (coordinator.clock().clone(), Arc::clone(&coordinator.panel().standings));
     // Now, and not when the task first runs: it may never do that, or a voter comes back before.
-    let (mut watched, seen_return) = (Watched(Some(agenda)), standings.returned().version());
-    async move {
-        if let Some(agenda) = &watched.0 {
-            look_after(agenda, &clock, &standings, seen_return).await;
-        }
-        drop(watched.0.take());
-    }
+    let (watched, seen_return) = (Watched(Arc::clone(agenda)), standings.returned().version());
+    async move { look_after(&watched.0, &clock, &standings, seen_return).await }
 }
 
 async fn look_after(
@@ -90,13 +82,14 @@ async fn look_after(
     let mut waiting: BTreeMap<AgendaPlace, Arc<Hold>> = BTreeMap::new();
     let mut room = RoundRoom::new();
     // A program that takes locks for moments only writes none of it.
-    let (oldest, mut tell_at) = (OldestHolds::new(), clock.now() + AGES);
+    let (mut oldest, mut tell_at) = (None, None);
     loop {
         let seen = agenda.sooner.version();
-        let busy = !waiting.is_empty() || !rounds.is_empty();
-        let (due, next) = agenda.take_due(clock.now(), busy);
-        if due.is_empty() && next.is_none() && !busy {
-            return;
+        let Some((due, next)) = agenda.take_due(clock.now()) else { return };
+        if due.is_empty() && next.is_none() && waiting.is_empty() && rounds.is_empty() {
+            (oldest, tell_at) = (None, None);
+        } else {
+            tell_at.get_or_insert_with(|| clock.now() + AGES);
         }
         for hold in due {
             // Where it panics (in a recorder of metrics, say) the others are looked after.
@@ -112,12 +105,12 @@ async fn look_after(
         {
             rounds.push(round(hold));
         }
-        if clock.now() >= tell_at {
-            tell_at = clock.now() + AGES;
-            tell_ages(&oldest, agenda, clock.now());
+        if tell_at.is_some_and(|at| clock.now() >= at) {
+            tell_at = Some(clock.now() + AGES);
+            tell_ages(oldest.get_or_insert_with(OldestHolds::new), agenda, clock.now());
         }
         let grows = room.grows.filter(|_| !waiting.is_empty());
-        let next = next.into_iter().chain(grows).fold(tell_at, Moment::min);
+        let next = [next, grows, tell_at].into_iter().flatten().min();
         tokio::select! {
             biased;
             () = agenda.sooner.changed_since(seen) => {}
@@ -137,7 +130,7 @@ async fn look_after(
                     room.ended += 1;
                 }
             }
-            () = clock.sleep_until(next) => {}
+            Some(()) = OptionFuture::from(next.map(|next| clock.sleep_until(next))) => {}
         }
     }
 }

@@ -11,6 +11,6 @@ pub(crate) use enter::LockRequest;
 pub(crate) use entry::Entry;
 pub(crate) use held::Hold;
 pub(crate) use holds::Holds;
-use holds::{Agenda, AgendaPlace, Listing};
+use holds::{Agenda, AgendaPlace};
 pub use lost::Lost;
 pub(crate) use lost::{first_loss, one_is_lost, stand_or_fall};
