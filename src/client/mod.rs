@@ -112,7 +112,7 @@ impl Quorate {
     /// another lock than the mutex of this name. All who use it should name the same number:
     /// [what happens otherwise](Semaphore#permits).
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
-        Semaphore::new(&self.parts, name.as_ref(), permits)
+        Semaphore::of(&self.parts, name.as_ref(), permits)
     }
 
     /// The election of this name, with the client's settings; another lock than the mutex of this

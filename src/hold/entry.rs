@@ -5,7 +5,10 @@ use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 use tracing::field::Empty;
 
 use super::{Hold, Lost, held::Left, keeper};
-use crate::proto::{Error, HoldId, HoldLimit, Lease, RoundEnd, Rules, Slots, Terms, Token};
+use crate::{
+    kinds::Speech,
+    proto::{Error, HoldId, HoldLimit, Lease, RoundEnd, Rules, Slots, Terms, Token},
+};
 
 /// What was not confirmed where an owner or a guard enters again.
 pub(super) const REENTRY: &str = "re-entry";
@@ -151,6 +154,11 @@ impl Entry {
 
     pub(crate) fn token(&self) -> Option<Token> {
         self.hold.token
+    }
+
+    /// What a leader says of itself.
+    pub(crate) fn speech(&self) -> Option<&Speech> {
+        self.hold.record.speech()
     }
 
     pub(crate) fn slots(&self) -> Option<&Slots> {

@@ -183,6 +183,11 @@ impl LockRecord {
         Self { speech: Some(Arc::clone(speech)), ..self.clone() }
     }
 
+    /// What the candidate says of itself who asks with this.
+    pub(crate) fn speech(&self) -> Option<&Speech> {
+        self.speech.as_deref()
+    }
+
     /// This lock as it is asked for from a place in its queue.
     pub(crate) fn at_place(&self, place: &HoldId) -> Self {
         Self { stand: Stand::Place(place.clone()), ..self.clone() }

@@ -1,21 +1,21 @@
-//! Looking at locks, and ending what should not go on: for operators.
+//! What one asks about a lock of any kind without a hold of it; for operators also ending what
+//! should not go on.
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::future::try_join_all;
 
 use super::{
     LockParts,
     handle::LockHandle,
-    look::{ask, ask_all, end, look},
-    semaphore,
-    view::LockView,
+    view::{Holder, LockState, LockView, VoterView},
 };
 use crate::{
-    kinds::{ELECTION, FAIR_MUTEX, LockRecord, WRITE, kind_of},
-    proto::{Cause, Error, FoundLock, HoldId, Kind, LockKind, Slots, Verdict, VoterReport},
-    scripts::Answer,
-    voter::{KeySearch, KeysFound},
+    kinds::{ELECTION, FAIR_MUTEX, Kind, LockRecord, SEMAPHORE, WRITE, kind_of},
+    proto::{self, Cause, Error, FoundLock, HoldId, LockKind, Place, Verdict, VoterReport},
+    scripts::{Answer, LockSeen},
+    settings::Settings,
+    voter::{Call, KeySearch, KeysFound, ONLY, Outcome},
 };
 
 /// How long a voter may take to name its locks.
@@ -53,7 +53,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Admin {
     parts: Arc<LockParts>,
 }
@@ -97,11 +97,7 @@ impl Admin {
         kind: LockKind,
         name: &str,
     ) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        let lock = self.lock(kind, name);
-        async move {
-            let (handle, record) = lock?;
-            look(&handle, &record).await
-        }
+        inspect(&self.handle(name), kind_to_look_at(kind))
     }
 
     /// Looks for locks that somebody holds or waits for, on all voters. Every server is asked for
@@ -199,7 +195,7 @@ impl Admin {
             let (handle, record) = lock?;
             let seen = LockView::new(handle.name(), kind, ask_all(&handle, &record).await?);
             let Some(held) = seen.all_holders().into_iter().find(|held| held.hold == hold) else {
-                let kind = Kind::NotHolding { lock: handle.name().into(), hold };
+                let kind = proto::Kind::NotHolding { lock: handle.name().into(), hold };
                 return Err(Error::new(kind, seen.report()));
             };
             end(&handle, &record, &held).await
@@ -256,20 +252,119 @@ impl Admin {
         }
     }
 
+    fn handle(&self, name: &str) -> LockHandle {
+        LockHandle::new(&self.parts, name)
+    }
+
     fn lock(&self, kind: LockKind, name: &str) -> Result<(LockHandle, LockRecord), Error> {
-        let handle = LockHandle::new(&self.parts, name);
-        let record = match kind {
-            LockKind::Mutex => handle.record(&FAIR_MUTEX, None),
-            LockKind::RwLock => handle.record(&WRITE, None),
-            LockKind::Election => handle.record(&ELECTION, None),
-            LockKind::Semaphore => semaphore::record(&handle, Slots::MOST.into(), 1),
-        }?;
+        let handle = self.handle(name);
+        let record = handle.record(kind_to_look_at(kind))?;
         Ok((handle, record))
     }
 }
 
-impl fmt::Debug for Admin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Admin").finish_non_exhaustive()
+/// One whose scripts do for all locks of the name.
+fn kind_to_look_at(kind: LockKind) -> &'static Kind {
+    match kind {
+        LockKind::Mutex => &FAIR_MUTEX,
+        LockKind::RwLock => &WRITE,
+        LockKind::Election => &ELECTION,
+        LockKind::Semaphore => &SEMAPHORE,
     }
+}
+
+/// What all voters say, and who leads an election.
+pub(super) fn inspect(
+    handle: &LockHandle,
+    kind: &'static Kind,
+) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
+    let (handle, record) = (handle.clone(), handle.record(kind));
+    async move {
+        let record = record?;
+        let (kind, voters) = (record.kind().lock, ask_all(&handle, &record));
+        if record.kind().leader.is_none() {
+            return Ok(LockView::new(handle.name(), kind, voters.await?));
+        }
+        let (voters, leader) = tokio::join!(voters, handle.coordinator().ask_who_leads(&record));
+        // Where that cannot be known, what each voter says is shown all the same.
+        let leader = leader.ok().flatten();
+        Ok(LockView { leader, ..LockView::new(handle.name(), kind, voters?) })
+    }
+}
+
+/// Whether the votes of a majority are given; of one set of voters, where there are two.
+pub(super) fn is_locked(
+    handle: &LockHandle,
+    kind: &'static Kind,
+) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+    let (coordinator, record) = (Arc::clone(handle.coordinator()), handle.record(kind));
+    async move {
+        let record = record?;
+        let quorum = coordinator.panel().quorum;
+        let say = |answers: &[Outcome<Answer>], given: bool| {
+            let says = |answer: &Outcome<Answer>| matches!(answer, Ok(it) if it.is_done() == given);
+            quorum.reached(|voter| says(&answers[voter]))
+        };
+        let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
+        let (call, started) = (record.look(0), coordinator.clock().now());
+        let asked = coordinator.ask_until(&record, &call, record.rules(), are_enough);
+        let answers = asked.await?;
+        let given = |voter: usize| matches!(&answers[voter], Ok(it) if it.is_done());
+        if quorum.reached_in_one(given) {
+            return Ok(true);
+        }
+        if say(&answers, false) || answers.iter().all(Outcome::is_ok) {
+            return Ok(false);
+        }
+        // Those that did not answer decide.
+        Err(coordinator.unanswered(&record, &answers, started))
+    }
+}
+
+async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterView>, Error> {
+    let (kind, (_, lists)) = (record.kind().lock, record.kind().look);
+    let read = |answer: Outcome<Answer>| LockSeen::read(&answer?, lists);
+    let panel = handle.coordinator().panel();
+    let answers = ask(handle, record, &record.look(0)).await?;
+    let now = handle.coordinator().clock().now();
+    let quarantined = |(voter, answer): (usize, &Outcome<Answer>)| {
+        let place = answer.as_ref().map_or(Place { voter, shard: ONLY }, |it| it.place);
+        Some(panel.standings.kept_out(place, now)?.quarantined)
+    };
+    let quarantined: Vec<_> = answers.iter().enumerate().map(quarantined).collect();
+    let mut seen: Vec<_> = answers.into_iter().map(read).collect();
+    while let Some(from) = seen.iter().flatten().filter_map(|seen| seen.next).min() {
+        let more = ask(handle, record, &record.look(from)).await?.into_iter().map(read);
+        let add = |(seen, more): (Outcome<LockSeen>, Outcome<_>)| Ok(seen?.go_on(from, more?));
+        seen = seen.into_iter().zip(more).map(add).collect();
+    }
+    let view = |(voter, (seen, quarantine)): (usize, (Outcome<LockSeen>, _))| VoterView {
+        voter: panel.voters[voter].label().to_string(),
+        side: panel.quorum.side(voter),
+        state: seen.map(|seen| LockState::read(kind, seen)),
+        quarantine,
+    };
+    Ok(seen.into_iter().zip(quarantined).enumerate().map(view).collect())
+}
+
+/// Ends a named hold; says how many voters have confirmed it.
+async fn end(handle: &LockHandle, record: &LockRecord, held: &Holder) -> Result<usize, Error> {
+    let Holder { hold, slots, ttl, .. } = held;
+    // It is remembered for longer than the holder, which renews from a third of its lease on, can
+    // go on without its vote.
+    let left = ttl.unwrap_or_default().min(Settings::LONGEST_LEASE);
+    let marker = (left * 4).max(handle.settings().lease);
+    // Only that of a semaphore has slots.
+    let slots = u16::try_from(slots.len().max(1)).unwrap_or(u16::MAX);
+    let answers = ask(handle, record, &record.end(hold, slots, marker)).await?;
+    Ok(answers.iter().filter(|answer| answer.is_ok()).count())
+}
+
+/// What every voter answers that does so in time.
+async fn ask(
+    handle: &LockHandle,
+    record: &LockRecord,
+    call: &Call,
+) -> Result<Vec<Outcome<Answer>>, Error> {
+    handle.coordinator().ask_until(record, call, record.rules(), |_| false).await
 }

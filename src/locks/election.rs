@@ -9,176 +9,136 @@ use std::{
 };
 
 use futures::{
-    Stream, StreamExt, TryFutureExt,
+    Stream, StreamExt,
     stream::{self, BoxStream},
 };
 
-use super::{LockParts, LockView, exclusive::Exclusive, handle::without_limit};
+use super::{
+    LockView,
+    admin::inspect,
+    handle::{given_token, lock, taking},
+};
 use crate::{
     acquire::{Coordinator, ElectionWatch},
     hold::{Entry, LockRequest, Lost},
     kinds::{ELECTION, LockRecord, Speech},
-    proto::{Error, HoldId, Leader, LeaderValue, Limit, Token},
+    proto::{Error, HoldId, Leader, LeaderValue, Token},
 };
 
-/// An election: one of the candidates leads, and its value says where to find it.
-///
-/// Made by [`Quorate::election`](crate::Quorate::election); a cheap value that says which election
-/// and how, and that sends nothing before a call. A candidate [campaigns](Self::campaign) with a
-/// value, its address for example. Everybody can ask [once](Self::leader) who leads, or
-/// [observe](Self::observe) it.
-///
-/// Candidates come in the order of asking, as with a [`FairMutex`](crate::FairMutex), whose
-/// guarantees hold here too. A leader that resigns hands over at once. One that dies is replaced
-/// when its lease ends. An election is another lock than the mutex of the same name.
-///
-/// # The value
-///
-/// It stands on the voters with the hold of the leader, and ends with it. It has at most 4096
-/// bytes, text or not, and the leader can [replace](Leadership::proclaim) it. Everybody who may
-/// read the voters' data can read it.
-///
-/// # What is not guaranteed
-///
-/// An observed leader may have lost its lead by the time you call it. To reject a former leader,
-/// compare [tokens](Leader::token).
-#[derive(Clone)]
-#[must_use = "it does nothing until somebody campaigns or asks"]
-pub struct Election(Exclusive);
-
-impl Election {
-    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self(Exclusive::new(parts, name, &ELECTION))
-    }
+lock! {
+    /// An election: one of the candidates leads, and its value says where to find it.
+    ///
+    /// Made by [`Quorate::election`](crate::Quorate::election); a cheap value that says which
+    /// election and how, and that sends nothing before a call. A candidate
+    /// [campaigns](Self::campaign) with a value, its address for example. Everybody can ask
+    /// [once](Self::leader) who leads, or [observe](Self::observe) it.
+    ///
+    /// Candidates come in the order of asking, as with a [`FairMutex`](crate::FairMutex), whose
+    /// guarantees hold here too. A leader that resigns hands over at once. One that dies is
+    /// replaced when its lease ends. An election is another lock than the mutex of the same name.
+    ///
+    /// # The value
+    ///
+    /// It stands on the voters with the hold of the leader, and ends with it. It has at most 4096
+    /// bytes, text or not, and the leader can [replace](Leadership::proclaim) it. Everybody who may
+    /// read the voters' data can read it.
+    ///
+    /// # What is not guaranteed
+    ///
+    /// An observed leader may have lost its lead by the time you call it. To reject a former
+    /// leader, compare [tokens](Leader::token).
+    #[must_use = "it does nothing until somebody campaigns or asks"]
+    Election;
 
     /// The lease of a leader, renewed from a third of it on. It is also the longest time for which
     /// a dead leader stands in the way of the next. Default: the client's.
-    pub fn lease(self, lease: Duration) -> Self {
-        Self(self.0.lease(lease, true))
-    }
+    lease(lease: Duration);
 
     /// The longest time for which a candidate may lead before it has to campaign again, as
     /// [`Mutex::hold_at_most`](crate::Mutex::hold_at_most): so no program that is stuck leads for
     /// ever. Set it only if leaders resign in time by themselves, as every lead ends by it.
-    pub fn hold_at_most(self, time: Duration) -> Self {
-        Self(self.0.hold_at_most(time))
+    hold_at_most(time: Duration);
+}
+
+impl Election {
+    taking! {
+        |self, value: V| self.candidacy(value.as_ref()) => Leadership where V: AsRef<[u8]>;
+        /// Waits until this client leads, behind all candidates that came before.
+        ///
+        /// # Errors
+        ///
+        /// [`is_invalid`](Error::is_invalid): the value has more than 4096 bytes, or the name or
+        /// the lease cannot be used; nothing was sent. [`is_no_quorum`](Error::is_no_quorum): no
+        /// majority of the voters has answered for longer than the [quorum
+        /// timeout](crate::Builder::quorum_timeout); each voter's cause is in it.
+        /// [`is_closed`](Error::is_closed): the client was closed.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future gives up the place in the queue, and undoes on all voters whatever
+        /// was sent. In `select!` in a loop, keep the future: a new one has a new place, at the
+        /// end.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), quorate::Error> {
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// let election = quorum.election("scheduler");
+        /// let leadership = election.campaign("10.0.0.1:80").await?; // waits; then renewed
+        /// let leader = election.leader().await?.expect("somebody leads");
+        /// assert_eq!((leader.text(), leader.token()), (Some("10.0.0.1:80"), leadership.token()));
+        /// leadership.resign().await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+        campaign;
+
+        /// Leads if nobody leads and nobody waits to; `None` otherwise. It does not pass those who
+        /// wait, and stands in no queue itself.
+        ///
+        /// # Errors
+        ///
+        /// As [`campaign`](Self::campaign); `is_no_quorum` and `is_overloaded` as
+        /// [`Mutex::try_lock`](crate::Mutex::try_lock).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`campaign`](Self::campaign).
+        try_campaign;
+
+        /// As [`campaign`](Self::campaign), waiting no longer than `limit`; `None` if its turn had
+        /// not come by then. Nothing is left behind in the queue.
+        ///
+        /// # Errors
+        ///
+        /// As [`campaign`](Self::campaign), but `is_no_quorum` only at the limit; `is_overloaded`
+        /// as [`Mutex::lock_within`](crate::Mutex::lock_within).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`campaign`](Self::campaign).
+        campaign_within;
+
+        /// As [`campaign_within`](Self::campaign_within), but fails if its turn has not come. The
+        /// error names the hold of the leader, and says when its lease would end.
+        ///
+        /// # Errors
+        ///
+        /// [`is_busy`](Error::is_busy): somebody leads, or others come first; see [`Error::holder`]
+        /// and [`Error::lease_left`]. All others as [`campaign_within`](Self::campaign_within).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`campaign`](Self::campaign).
+        campaign_or_busy;
     }
 
-    /// Waits until this client leads, behind all candidates that came before.
-    ///
-    /// # Errors
-    ///
-    /// [`is_invalid`](Error::is_invalid): the value has more than 4096 bytes, or the name or the
-    /// lease cannot be used; nothing was sent.
-    /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
-    /// than the [quorum timeout](crate::Builder::quorum_timeout); each voter's cause is in it.
-    /// [`is_closed`](Error::is_closed): the client was closed.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future gives up the place in the queue, and undoes on all voters whatever was
-    /// sent. In `select!` in a loop, keep the future: a new one has a new place, at the end.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), quorate::Error> {
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let election = quorum.election("scheduler");
-    /// let leadership = election.campaign("10.0.0.1:80").await?; // waits; renewed until dropped
-    /// let leader = election.leader().await?.expect("somebody leads");
-    /// assert_eq!((leader.text(), leader.token()), (Some("10.0.0.1:80"), leadership.token()));
-    /// leadership.resign().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn campaign<V: AsRef<[u8]>>(
-        &self,
-        value: V,
-    ) -> impl Future<Output = Result<Leadership, Error>> + Send + use<V> {
-        self.run_for(&value, Limit::Never).map_ok(without_limit)
-    }
-
-    /// Leads if nobody leads and nobody waits to; `None` otherwise. It does not pass those who
-    /// wait, and stands in no queue itself.
-    ///
-    /// # Errors
-    ///
-    /// As [`campaign`](Self::campaign); `is_no_quorum` and `is_overloaded` as
-    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`campaign`](Self::campaign).
-    pub fn try_campaign<V: AsRef<[u8]>>(
-        &self,
-        value: V,
-    ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
-        self.run_for(&value, self.0.handle.once())
-    }
-
-    /// As [`campaign`](Self::campaign), waiting no longer than `limit`; `None` if its turn had not
-    /// come by then. Nothing is left behind in the queue.
-    ///
-    /// # Errors
-    ///
-    /// As [`campaign`](Self::campaign), but `is_no_quorum` only at the limit; `is_overloaded` as
-    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`campaign`](Self::campaign).
-    pub fn campaign_within<V: AsRef<[u8]>>(
-        &self,
-        value: V,
-        limit: Duration,
-    ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
-        self.run_for(&value, self.0.handle.within(limit))
-    }
-
-    /// As [`campaign_within`](Self::campaign_within), but fails if its turn has not come. The error
-    /// names the hold of the leader, and says when its lease would end.
-    ///
-    /// # Errors
-    ///
-    /// [`is_busy`](Error::is_busy): somebody leads, or others come first; see [`Error::holder`] and
-    /// [`Error::lease_left`]. All others as [`campaign_within`](Self::campaign_within).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`campaign`](Self::campaign).
-    pub fn campaign_or_busy<V: AsRef<[u8]>>(
-        &self,
-        value: V,
-        limit: Duration,
-    ) -> impl Future<Output = Result<Leadership, Error>> + Send + use<V> {
-        let (candidacy, limit) = (self.candidacy(value.as_ref()), self.0.handle.within(limit));
-        async move {
-            let (speech, request) = candidacy?;
-            let entry = request.enter_or_busy(limit).await?;
-            Ok(Leadership::new(entry, speech))
-        }
-    }
-
-    fn run_for<V: AsRef<[u8]>>(
-        &self,
-        value: &V,
-        limit: Limit,
-    ) -> impl Future<Output = Result<Option<Leadership>, Error>> + Send + use<V> {
-        let candidacy = self.candidacy(value.as_ref());
-        async move {
-            let (speech, request) = candidacy?;
-            let entered = request.enter(limit).await?;
-            Ok(entered.map(|entry| Leadership::new(entry, speech)))
-        }
-    }
-
-    fn candidacy(&self, value: &[u8]) -> Result<(Arc<Speech>, LockRequest), Error> {
+    fn candidacy(&self, value: &[u8]) -> Result<LockRequest, Error> {
         let speech = Speech::of(LeaderValue::new(value)?);
-        let record = self.0.usable()?.with_speech(&speech);
-        Ok((speech, self.0.handle.request(record)))
+        Ok(self.0.request_of(self.0.record(&ELECTION)?.with_speech(&speech)))
     }
 
     /// Asks who leads. `None`: nobody.
@@ -194,7 +154,7 @@ impl Election {
     ///
     /// Dropping the future has no effect.
     pub fn leader(&self) -> impl Future<Output = Result<Option<Leader>, Error>> + Send + use<> {
-        let (asked, coordinator) = (self.0.usable(), Arc::clone(self.0.handle.coordinator()));
+        let (asked, coordinator) = (self.0.record(&ELECTION), Arc::clone(self.0.coordinator()));
         async move { coordinator.ask_who_leads(&asked?).await }
     }
 
@@ -231,12 +191,11 @@ impl Election {
     /// # }
     /// ```
     pub fn observe(&self) -> Observer {
-        let handle = &self.0.handle;
-        let stream = match self.0.usable() {
-            Ok(asked) => changes(Arc::clone(handle.coordinator()), asked).boxed(),
+        let stream = match self.0.record(&ELECTION) {
+            Ok(asked) => changes(Arc::clone(self.0.coordinator()), asked).boxed(),
             Err(error) => stream::iter([Observed::Unknown(error)]).boxed(),
         };
-        Observer { name: handle.name().to_owned(), stream: Mutex::new(stream) }
+        Observer { name: self.0.name().to_owned(), stream: Mutex::new(stream) }
     }
 
     /// Asks every voter who leads and who waits, as [`Mutex::inspect`](crate::Mutex::inspect) does.
@@ -245,13 +204,7 @@ impl Election {
     ///
     /// As [`Mutex::inspect`](crate::Mutex::inspect).
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        self.0.clone().inspect()
-    }
-}
-
-impl fmt::Debug for Election {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.show("Election", f)
+        inspect(&self.0, &ELECTION)
     }
 }
 
@@ -267,50 +220,45 @@ impl fmt::Debug for Election {
 /// belongs inside [`while_leader`](Self::while_leader), and what it writes should carry the
 /// [`token`](Self::token).
 #[must_use = "it resigns when it is dropped"]
-pub struct Leadership {
-    entry: Entry,
-    token: Token,
-    speech: Arc<Speech>,
-}
+pub struct Leadership(Entry);
 
 impl Leadership {
-    pub(super) fn new(entry: Entry, speech: Arc<Speech>) -> Self {
-        let token = entry.token().expect("every leader has one");
+    fn new(entry: Entry) -> Self {
         // Where voters gave it other numbers, nobody else can know which one it is.
         entry.tell_soon();
-        Self { entry, token, speech }
+        Self(entry)
     }
 
     /// The election's name.
     pub fn name(&self) -> &str {
-        self.entry.name()
+        self.0.name()
     }
 
     /// The hold, as it stands on the voters and as [`Leader::hold`](crate::Leader::hold) shows it.
     pub fn hold(&self) -> &HoldId {
-        self.entry.id()
+        self.0.id()
     }
 
     /// How many voters are known to have given it their votes, as of the last renewal.
     pub fn votes(&self) -> usize {
-        self.entry.votes()
+        self.0.votes()
     }
 
     /// The fencing token: higher than that of every leader before. Show it to what only the leader
     /// may write to, and let that refuse lower ones.
     pub fn token(&self) -> Token {
-        self.token
+        given_token(&self.0)
     }
 
     /// Whether this client leads. Read from the clock at each call: never true at or after the
     /// deadline, whatever the network did meanwhile.
     pub fn is_held(&self) -> bool {
-        self.entry.is_held()
+        self.0.is_held()
     }
 
     /// The time for which this client leads if no renewal succeeds; zero once the lead is lost.
     pub fn remaining(&self) -> Duration {
-        self.entry.remaining()
+        self.0.remaining()
     }
 
     /// Completes when the lead is lost, with the reason, as
@@ -320,7 +268,7 @@ impl Leadership {
     ///
     /// Dropping the future has no effect on the lead.
     pub fn lost(&self) -> Lost {
-        self.entry.lost()
+        self.0.lost()
     }
 
     /// Runs `work` as long as this client leads: drops it the moment the lead is lost.
@@ -351,7 +299,7 @@ impl Leadership {
     /// # }
     /// ```
     pub async fn while_leader<F: Future>(&self, work: F) -> Result<F::Output, Error> {
-        self.entry.while_held(work).await
+        self.0.while_held(work).await
     }
 
     /// [`while_leader`](Self::while_leader) for work that can fail: its error and the loss of the
@@ -368,7 +316,7 @@ impl Leadership {
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        self.entry.while_held(work).await?
+        self.0.while_held(work).await?
     }
 
     /// Replaces the value. Returns when a majority of the voters stores it: from then on everybody
@@ -403,8 +351,9 @@ impl Leadership {
     /// # }
     /// ```
     pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.speech.change(LeaderValue::new(value.as_ref())?);
-        self.entry.tell("a new value").await
+        let speech = self.0.speech().expect("every candidate has said something");
+        speech.change(LeaderValue::new(value.as_ref())?);
+        self.0.tell("a new value").await
     }
 
     /// Gives the lead to the next candidate, at once. Returns when a majority has confirmed; slow
@@ -421,7 +370,7 @@ impl Leadership {
     /// It is sent when this is first polled; dropping the future afterwards loses only the answer.
     /// Dropped before, the `Leadership` is dropped: that resigns as well.
     pub async fn resign(self) -> Result<(), Error> {
-        self.entry.release().await
+        self.0.release().await
     }
 }
 

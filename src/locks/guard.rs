@@ -5,10 +5,10 @@ macro_rules! guard {
     ($(#[$about:meta])* $name:ident, $acquire:literal) => {
         $(#[$about])*
         #[must_use = "the lock is released when the guard is dropped"]
-        pub struct $name($crate::hold::Entry);
+        pub struct $name(Entry);
 
         impl $name {
-            pub(super) fn new(entry: $crate::hold::Entry) -> Self {
+            pub(super) fn new(entry: Entry) -> Self {
                 Self(entry)
             }
 
@@ -20,7 +20,7 @@ macro_rules! guard {
             /// The hold, as it stands on the voters and in other clients' errors. Guards of a plain
             /// mutex that tasks of one client have one after the other can share it; each has a
             /// token of its own.
-            pub fn hold(&self) -> &$crate::proto::HoldId {
+            pub fn hold(&self) -> &HoldId {
                 self.0.id()
             }
 
@@ -46,7 +46,7 @@ macro_rules! guard {
 
             /// The time for which the lock may be relied on if no renewal succeeds; zero once it is
             /// lost.
-            pub fn remaining(&self) -> std::time::Duration {
+            pub fn remaining(&self) -> Duration {
                 self.0.remaining()
             }
 
@@ -62,7 +62,7 @@ macro_rules! guard {
             /// # Cancel safety
             ///
             /// Dropping the future has no effect on the lock.
-            pub fn lost(&self) -> $crate::hold::Lost {
+            pub fn lost(&self) -> Lost {
                 self.0.lost()
             }
 
@@ -94,10 +94,7 @@ macro_rules! guard {
             /// # Ok(())
             /// # }
             /// ```
-            pub async fn while_held<F: Future>(
-                &self,
-                work: F,
-            ) -> Result<F::Output, $crate::proto::Error> {
+            pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
                 self.0.while_held(work).await
             }
 
@@ -127,7 +124,7 @@ macro_rules! guard {
             /// # Ok(())
             /// # }
             /// ```
-            pub async fn try_while_held<T, E: From<$crate::proto::Error>>(
+            pub async fn try_while_held<T, E: From<Error>>(
                 &self,
                 work: impl Future<Output = Result<T, E>>,
             ) -> Result<T, E> {
@@ -165,10 +162,7 @@ macro_rules! guard {
             /// # Ok(())
             /// # }
             /// ```
-            pub async fn extend(
-                &self,
-                lease: std::time::Duration,
-            ) -> Result<(), $crate::proto::Error> {
+            pub async fn extend(&self, lease: Duration) -> Result<(), Error> {
                 self.0.extend(Some(lease)).await
             }
 
@@ -184,7 +178,7 @@ macro_rules! guard {
             /// # Cancel safety
             ///
             /// Dropping the future leaves the lock held, with the old lease or the new one.
-            pub async fn renew(&self) -> Result<(), $crate::proto::Error> {
+            pub async fn renew(&self) -> Result<(), Error> {
                 self.0.extend(None).await
             }
 
@@ -200,7 +194,7 @@ macro_rules! guard {
             /// # Cancel safety
             ///
             /// Dropping the future leaves the count as it was before.
-            pub async fn reenter(&self) -> Result<Self, $crate::proto::Error> {
+            pub async fn reenter(&self) -> Result<Self, Error> {
                 self.0.reenter().await.map(Self)
             }
 
@@ -251,10 +245,7 @@ macro_rules! guard {
             /// # Ok(())
             /// # }
             /// ```
-            pub async fn keep_for(
-                self,
-                time: std::time::Duration,
-            ) -> Result<(), $crate::proto::Error> {
+            pub async fn keep_for(self, time: Duration) -> Result<(), Error> {
                 self.0.keep_for(time).await
             }
 
@@ -275,7 +266,7 @@ macro_rules! guard {
             ///
             /// The release is sent when this is first polled; dropping the future afterwards loses
             /// only the answer. Dropped before, the guard is dropped: that releases as well.
-            pub async fn release(self) -> Result<(), $crate::proto::Error> {
+            pub async fn release(self) -> Result<(), Error> {
                 self.0.release().await
             }
         }
@@ -318,8 +309,8 @@ macro_rules! token {
             /// # Ok(())
             /// # }
             /// ```
-            pub fn token(&self) -> $crate::proto::Token {
-                $crate::locks::handle::given_token(&self.0)
+            pub fn token(&self) -> Token {
+                given_token(&self.0)
             }
         }
     };

@@ -1,12 +1,16 @@
 //! What every lock is asked for with, whatever its kind.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use crate::{
     acquire::Coordinator,
     hold::{Entry, Holds, LockRequest},
-    kinds::{Form, Forms, Kind, LockRecord, Preference},
-    proto::{Error, Limit, LockName, Owner, Rules, Token},
+    kinds::{Form, Forms, Kind, LockRecord, MUTEX, Preference},
+    proto::{Error, Limit, LockKind, LockName, Owner, Rules, Slots, Token},
     settings::Settings,
 };
 
@@ -20,6 +24,12 @@ pub(crate) struct LockParts {
     pub(crate) dialect: Option<&'static dyn Dialect>,
 }
 
+impl fmt::Debug for LockParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockParts").finish_non_exhaustive()
+    }
+}
+
 /// Which lock, for whom, and for how long.
 #[derive(Clone)]
 pub(crate) struct LockHandle {
@@ -29,31 +39,76 @@ pub(crate) struct LockHandle {
     lease: Duration,
     renewed: bool,
     hold_at_most: Option<Duration>,
+    /// Of a read/write lock, unless it is as any other.
+    pub(crate) preference: Option<Preference>,
+    /// Of a semaphore; as many as one can have where nobody has named a number.
+    pub(super) permits: Option<u32>,
+    /// What calls ask with, for locks that one has alone and for shared ones; made when it is first
+    /// asked with.
+    records: [OnceLock<Result<LockRecord, Error>>; 2],
 }
 
 /// How another library writes its locks, where not as ours are.
 pub(crate) trait Dialect: Sync {
-    /// Its lock in place of ours of this kind. `preference`: as the caller has set it.
-    fn record(
-        &self,
-        handle: &LockHandle,
-        kind: &'static Kind,
-        preference: Option<Preference>,
-    ) -> Result<LockRecord, Error>;
+    /// Its lock in place of ours of this kind.
+    fn record(&self, handle: &LockHandle, kind: &'static Kind) -> Result<LockRecord, Error>;
 }
 
 impl LockHandle {
-    /// The lock of this kind and name, as it is asked for.
-    pub(super) fn record(
-        &self,
-        kind: &'static Kind,
-        preference: Option<Preference>,
-    ) -> Result<LockRecord, Error> {
-        if let Some(dialect) = self.parts.dialect {
-            return dialect.record(self, kind, preference);
+    pub(super) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
+        let settings = parts.coordinator.settings();
+        Self {
+            parts: Arc::clone(parts),
+            name: LockName::parse(name),
+            owner: None,
+            lease: settings.lease,
+            renewed: true,
+            hold_at_most: settings.hold_at_most,
+            preference: None,
+            permits: None,
+            records: Default::default(),
         }
-        let (name, form) = self.form(kind, preference.unwrap_or_default())?;
-        Ok(LockRecord::own(&self.settings().keys, name, form, None))
+    }
+
+    pub(super) fn owner(self, owner: &Owner) -> Self {
+        Self { owner: Some(*owner), ..self }
+    }
+
+    pub(super) fn lease(self, lease: Duration) -> Self {
+        Self { lease, renewed: true, records: Default::default(), ..self }
+    }
+
+    pub(super) fn lease_fixed(self, lease: Duration) -> Self {
+        Self { renewed: false, ..self.lease(lease) }
+    }
+
+    pub(super) fn hold_at_most(self, time: Duration) -> Self {
+        Self { hold_at_most: Some(time), records: Default::default(), ..self }
+    }
+
+    pub(super) fn preference(self, preference: Preference) -> Self {
+        Self { preference: Some(preference), records: Default::default(), ..self }
+    }
+
+    pub(super) fn permits(self, permits: u32) -> Self {
+        Self { permits: Some(permits), records: Default::default(), ..self }
+    }
+
+    /// The lock of this kind and name, as it is asked for.
+    pub(super) fn record(&self, kind: &'static Kind) -> Result<LockRecord, Error> {
+        self.records[usize::from(kind.is_shared)].get_or_init(|| self.made(kind, 1)).clone()
+    }
+
+    /// The same, for so many permits of a semaphore.
+    fn made(&self, kind: &'static Kind, wanted: u32) -> Result<LockRecord, Error> {
+        if let Some(dialect) = self.parts.dialect {
+            return dialect.record(self, kind);
+        }
+        let (name, form) = self.form(kind, self.preference.unwrap_or_default())?;
+        let is_semaphore = kind.lock == LockKind::Semaphore;
+        let permits = self.permits.unwrap_or(Slots::MOST.into());
+        let permits = is_semaphore.then(|| checked_permits(permits, wanted)).transpose()?;
+        Ok(LockRecord::own(&self.settings().keys, name, form, permits))
     }
 
     /// The name, and what all locks of the kind have in common that are asked for so.
@@ -64,29 +119,6 @@ impl LockHandle {
     ) -> Result<(LockName, Arc<Form>), Error> {
         let (name, rules) = self.checked()?;
         Ok((name, self.parts.forms.of(kind, rules, preference, self.settings())))
-    }
-
-    pub(super) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self {
-            parts: Arc::clone(parts),
-            name: LockName::parse(name),
-            owner: None,
-            lease: parts.coordinator.settings().lease,
-            renewed: true,
-            hold_at_most: parts.coordinator.settings().hold_at_most,
-        }
-    }
-
-    pub(super) fn owner(self, owner: Owner) -> Self {
-        Self { owner: Some(owner), ..self }
-    }
-
-    pub(super) fn lease(self, lease: Duration, renewed: bool) -> Self {
-        Self { lease, renewed, ..self }
-    }
-
-    pub(super) fn hold_at_most(self, time: Duration) -> Self {
-        Self { hold_at_most: Some(time), ..self }
     }
 
     /// The name and the lease, if they and the time for which it may be held can be used.
@@ -121,20 +153,32 @@ impl LockHandle {
         Limit::Once(self.parts.coordinator.patience())
     }
 
+    /// The request for the lock of this kind.
+    pub(super) fn request(&self, kind: &'static Kind) -> Result<LockRequest, Error> {
+        self.record(kind).map(|record| self.request_of(record))
+    }
+
+    /// The request for so many permits of a semaphore.
+    pub(super) fn request_many(
+        &self,
+        kind: &'static Kind,
+        wanted: u32,
+    ) -> Result<LockRequest, Error> {
+        let record = if wanted == 1 { self.record(kind) } else { self.made(kind, wanted) };
+        record.map(|record| self.request_of(record))
+    }
+
     /// The request for the lock of this record.
-    pub(super) fn request(&self, record: LockRecord) -> LockRequest {
+    pub(super) fn request_of(&self, record: LockRecord) -> LockRequest {
         let LockParts { coordinator, holds, .. } = &*self.parts;
         let (coordinator, holds) = (Arc::clone(coordinator), Arc::clone(holds));
         let Self { renewed, hold_at_most, owner, .. } = *self;
-        let hands_on = false;
+        let hands_on = renewed && *record.kind() == MUTEX;
         LockRequest { coordinator, holds, record, renewed, hands_on, hold_at_most, owner }
     }
 
-    pub(super) fn show<'a, 'b>(
-        &self,
-        kind: &str,
-        f: &'a mut fmt::Formatter<'b>,
-    ) -> fmt::DebugStruct<'a, 'b> {
+    /// As a lock of this type.
+    pub(super) fn show(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct(kind);
         shown
             .field("name", &self.name())
@@ -142,9 +186,125 @@ impl LockHandle {
             .field("lease", &self.lease)
             .field("renewed", &self.renewed)
             .field("hold_at_most", &self.hold_at_most);
-        shown
+        if let Some(preference) = &self.preference {
+            shown.field("preference", preference);
+        }
+        if let Some(permits) = &self.permits {
+            shown.field("permits", permits);
+        }
+        shown.finish_non_exhaustive()
     }
 }
+
+/// How many permits a semaphore has, and how many of them one caller wants.
+fn checked_permits(permits: u32, wanted: u32) -> Result<(u16, u16), Error> {
+    let few = |number: u32| u16::try_from(number).ok().filter(|number| *number > 0);
+    let (most, at_once) = (Slots::MOST, Slots::AT_ONCE);
+    let why = match (few(permits).filter(|permits| *permits <= most), few(wanted)) {
+        (None, _) => format!("a semaphore has 1 to {most} permits, not {permits}"),
+        (Some(all), Some(wanted)) if wanted <= all.min(at_once) => return Ok((all, wanted)),
+        (Some(all), Some(wanted)) if wanted <= all => {
+            format!("{wanted} permits at once are over the most of {at_once}")
+        }
+        _ => format!("{wanted} permits cannot be had of a semaphore of {permits}"),
+    };
+    Err(Error::invalid(why))
+}
+
+/// Makes the type of a lock, of a name and with these settings.
+macro_rules! lock {
+    (
+        $(#[$about:meta])* $name:ident;
+        $($(#[$more:meta])* $set:ident($value:ident: $type:ty);)*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone)]
+        pub struct $name(pub(super) $crate::locks::LockHandle);
+
+        impl $name {
+            pub(crate) fn new(
+                parts: &std::sync::Arc<$crate::locks::LockParts>,
+                name: &str,
+            ) -> Self {
+                Self($crate::locks::LockHandle::new(parts, name))
+            }
+
+            $(
+                $(#[$more])*
+                pub fn $set(self, $value: $type) -> Self {
+                    Self(self.0.$set($value))
+                }
+            )*
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.show(stringify!($name), f)
+            }
+        }
+    };
+}
+
+/// The ways to take a lock, by a request for it: to wait, to try, to wait for a limited time, and
+/// to fail with who has it. Where it is listed, also to work under the lock.
+//
+// Each call owns all that it needs: callers spawn it.
+macro_rules! taking {
+    (
+        |$self:ident $(, $arg:ident: $type:ty)*| $request:expr => $guard:ident
+            $(where $one:ident: $bound:path)?;
+        $(#[$about_wait:meta])* $wait:ident;
+        $(#[$about_try:meta])* $try:ident;
+        $(#[$about_within:meta])* $within:ident;
+        $(#[$about_busy:meta])* $busy:ident;
+        $($(#[$about_run:meta])* $run:ident($work:ident: fn($($given:ty)?)) => $under:expr;)?
+    ) => {
+        $(#[$about_wait])*
+        pub fn $wait$(<$one: $bound>)?(
+            &$self $(, $arg: $type)*
+        ) -> impl Future<Output = Result<$guard, Error>> + Send + use<$($one)?> {
+            $crate::locks::handle::wait($request, $guard::new)
+        }
+
+        $(#[$about_try])*
+        pub fn $try$(<$one: $bound>)?(
+            &$self $(, $arg: $type)*
+        ) -> impl Future<Output = Result<Option<$guard>, Error>> + Send + use<$($one)?> {
+            $crate::locks::handle::enter($request, $self.0.once(), $guard::new)
+        }
+
+        $(#[$about_within])*
+        pub fn $within$(<$one: $bound>)?(
+            &$self $(, $arg: $type)*, limit: Duration
+        ) -> impl Future<Output = Result<Option<$guard>, Error>> + Send + use<$($one)?> {
+            $crate::locks::handle::enter($request, $self.0.within(limit), $guard::new)
+        }
+
+        $(#[$about_busy])*
+        pub fn $busy$(<$one: $bound>)?(
+            &$self $(, $arg: $type)*, limit: Duration
+        ) -> impl Future<Output = Result<$guard, Error>> + Send + use<$($one)?> {
+            $crate::locks::handle::enter_or_busy($request, $self.0.within(limit), $guard::new)
+        }
+
+        $(
+            $(#[$about_run])*
+            pub fn $run<T, E, F, W>(
+                &$self, $work: F
+            ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
+            where
+                E: From<Error>,
+                F: FnOnce($($given)?) -> W,
+                W: Future<Output = Result<T, E>>,
+            {
+                $crate::locks::handle::work_under($request, $under)
+            }
+        )?
+    };
+}
+
+pub(super) use lock;
+pub(super) use taking;
 
 // What a call does when it is polled. It owns all that it needs: callers spawn it.
 

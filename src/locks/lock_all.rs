@@ -4,73 +4,64 @@ use std::{
     collections::BTreeSet, fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration,
 };
 
-use futures::{TryFutureExt, future::join_all};
+use futures::{FutureExt, TryFutureExt, future::join_all};
 
 use super::{
-    FairMutex, LockParts, Mutex, RwLock,
-    exclusive::Exclusive,
+    FairMutex, LockHandle, LockParts, Mutex, RwLock,
     handle::{after_work, without_limit},
 };
 use crate::{
     acquire::Coordinator,
     hold::{Entry, LockRequest, Lost, first_loss, one_is_lost, stand_or_fall},
-    kinds::{Kind, READ, WRITE},
-    proto::{Error, HoldId, Limit, Refusal, Several, SeveralNext, Token},
+    kinds::{FAIR_MUTEX, Kind, MUTEX, READ, WRITE},
+    proto::{Error, HoldId, Limit, LockKind, Refusal, Several, SeveralNext, Token},
 };
 
 /// A lock that can be one of [several](crate::Quorate::lock_all): a mutex, a fair mutex, or a
 /// read/write lock to [read](RwLock::reading) or to [write](RwLock::writing).
 #[derive(Clone)]
-pub struct Lockable(LockSort);
-
-#[derive(Clone)]
-enum LockSort {
-    Exclusive(Exclusive),
-    Rw(RwLock, &'static Kind),
+pub struct Lockable {
+    handle: LockHandle,
+    kind: &'static Kind,
 }
 
 impl From<Mutex> for Lockable {
-    fn from(mutex: Mutex) -> Self {
-        Self(LockSort::Exclusive(mutex.0))
+    fn from(Mutex(handle): Mutex) -> Self {
+        Self { handle, kind: &MUTEX }
     }
 }
 
 impl From<FairMutex> for Lockable {
-    fn from(mutex: FairMutex) -> Self {
-        Self(LockSort::Exclusive(mutex.0))
+    fn from(FairMutex(handle): FairMutex) -> Self {
+        Self { handle, kind: &FAIR_MUTEX }
     }
 }
 
 impl RwLock {
     /// Its reading side, as one of [several locks](crate::Quorate::lock_all).
     pub fn reading(&self) -> Lockable {
-        Lockable(LockSort::Rw(self.clone(), &READ))
+        Lockable { handle: self.0.clone(), kind: &READ }
     }
 
     /// Its writing side, as one of [several locks](crate::Quorate::lock_all).
     pub fn writing(&self) -> Lockable {
-        Lockable(LockSort::Rw(self.clone(), &WRITE))
+        Lockable { handle: self.0.clone(), kind: &WRITE }
     }
 }
 
 impl Lockable {
     fn request(&self) -> Result<LockRequest, Error> {
-        let request = match &self.0 {
-            LockSort::Exclusive(mutex) => mutex.request(),
-            LockSort::Rw(lock, kind) => lock.request(kind),
-        }?;
         // What is given back because another lock could not be had goes to whoever is next.
-        Ok(LockRequest { hands_on: false, ..request })
+        Ok(LockRequest { hands_on: false, ..self.handle.request(self.kind)? })
     }
 
     /// Which lock it is, in an order that is the same for all callers: by the name first. Of ours a
     /// read/write lock is another one than the mutex of its name; of another library's both are one
     /// record.
-    fn rank(&self) -> (String, bool, bool) {
-        let Ok(LockRequest { record, .. }) = self.request() else { return Default::default() };
-        let is_foreign = record.kind().is_foreign;
-        let is_rw = !is_foreign && matches!(self.0, LockSort::Rw(..));
-        (record.info().name.as_str().to_owned(), is_rw, is_foreign)
+    fn rank(&self) -> (&str, bool, bool) {
+        let is_foreign = self.handle.parts.dialect.is_some();
+        let is_rw = !is_foreign && self.kind.lock == LockKind::RwLock;
+        (self.handle.name(), is_rw, is_foreign)
     }
 }
 
@@ -93,7 +84,7 @@ impl Lockable {
 ///
 /// A caller that has failed twice may hold a lock, without using it, while it waits for the next
 /// one.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use = "it does nothing until it is locked"]
 pub struct LockAll {
     parts: Arc<LockParts>,
@@ -193,16 +184,7 @@ impl LockAll {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<AllGuard, Error>> + Send + use<> {
-        let (this, limit) = (self.clone(), self.within(limit));
-        async move {
-            match this.clone().acquire(limit).await? {
-                Ok(guard) => Ok(guard),
-                Err((one, refusal)) => {
-                    let request = this.locks[one].request()?;
-                    Err(request.coordinator.busy(&request.record, refusal))
-                }
-            }
-        }
+        self.clone().acquire(self.within(limit)).map(Result::flatten)
     }
 
     /// Waits for all locks as [`lock`](Self::lock) does, runs the work as long as all are held, and
@@ -259,7 +241,7 @@ impl LockAll {
         let requests = self.locks.iter().map(Lockable::request).collect::<Result<Vec<_>, _>>()?;
         let mut seen = BTreeSet::new();
         for (lock, request) in self.locks.iter().zip(&requests) {
-            let name = request.record.info().name.as_str();
+            let name = lock.handle.name();
             let is_twice = !seen.insert(lock.rank());
             let what = match () {
                 () if !Arc::ptr_eq(&request.holds, &self.parts.holds) => "is of another client",
@@ -272,59 +254,24 @@ impl LockAll {
         Ok(requests)
     }
 
-    /// The places of the locks in an order that is the same for all callers.
-    fn in_order(&self) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..self.locks.len()).collect();
-        places.sort_by_key(|place| self.locks[*place].rank());
-        places
-    }
-
-    /// Who tries, and got the first of the locks and not all, waits so long for each of the others:
-    /// those who got these alone give them back now.
-    async fn outlast(
-        &self,
-        got: &mut Got,
-        requests: &[LockRequest],
-        time: Duration,
-    ) -> Result<(), Error> {
-        let order = self.in_order();
-        if got.entries[order[0]].is_none() || got.silence.is_some() {
-            return Ok(());
-        }
-        for one in order {
-            let limit = self.within(time);
-            if got.entries[one].is_none() && !got.wait_for(one, &requests[one], limit).await? {
-                // It was refused before.
-                got.silence = None;
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    async fn acquire(self, limit: Limit) -> Result<Result<AllGuard, Taken>, Error> {
-        let requests = self.requests()?;
-        let coordinator = &self.parts.coordinator;
-        let mut several = Several::new(limit);
+    /// The inner error says which of the locks was taken, and by whom.
+    async fn acquire(self, limit: Limit) -> Result<Result<AllGuard, Error>, Error> {
+        let (requests, coordinator) = (self.requests()?, &*self.parts.coordinator);
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        order.sort_by_key(|place| self.locks[*place].rank());
         let entries = requests.iter().map(|_| None).collect();
-        let mut got = Got { entries, silence: None, taken: None };
+        let mut got = Got { coordinator, requests, order, entries, silence: None, taken: None };
+        let mut several = Several::new(limit);
         loop {
             match several.next(coordinator.clock().now()) {
-                SeveralNext::AskAll => {
-                    let started = coordinator.clock().now();
-                    got.ask(coordinator, &requests, limit).await?;
-                    if matches!(limit, Limit::Once(_)) {
-                        let took = coordinator.clock().now().since(started);
-                        self.outlast(&mut got, &requests, AGAIN.max(took * 2)).await?;
-                    }
-                }
+                SeveralNext::AskAll => got.ask(limit).await?,
                 SeveralNext::WaitFor(one, limit) => {
-                    several.waited(got.wait_for(one, &requests[one], limit).await?);
+                    several.waited(got.wait_for(one, limit).await?);
                     continue;
                 }
                 SeveralNext::TakeInOrder(limit) => {
-                    for one in self.in_order() {
-                        if !got.wait_for(one, &requests[one], limit).await? {
+                    for one in got.order.clone() {
+                        if !got.wait_for(one, limit).await? {
                             return got.refusal();
                         }
                     }
@@ -346,9 +293,6 @@ impl LockAll {
     }
 }
 
-/// Which of the locks was taken, and what the voters said.
-type Taken = (usize, Refusal);
-
 /// For so long at least others may take to give back what they got.
 const AGAIN: Duration = Duration::from_millis(10);
 
@@ -358,22 +302,27 @@ fn is_silence(error: &Error) -> bool {
 }
 
 /// What a caller has of what it wants.
-struct Got {
+struct Got<'a> {
+    coordinator: &'a Coordinator,
+    requests: Vec<LockRequest>,
+    /// The places of the locks in an order that is the same for all callers.
+    order: Vec<usize>,
     entries: Vec<Option<Entry>>,
     /// Why it is not known whether a lock is free, where too few voters answered at last.
     silence: Option<Error>,
-    /// The last one that was refused.
-    taken: Option<Taken>,
+    /// The last one that was refused, and what the voters said.
+    taken: Option<(usize, Refusal)>,
 }
 
-impl Got {
+impl Got<'_> {
     /// Why the caller does not have all.
-    fn refusal<T>(self) -> Result<Result<T, Taken>, Error> {
-        match (self.silence, self.taken) {
-            (Some(error), _) => Err(error),
-            // Nothing was refused where a lease has ended while it waited for another lock.
-            (None, taken) => Ok(Err(taken.unwrap_or_default())),
+    fn refusal<T>(self) -> Result<Result<T, Error>, Error> {
+        if let Some(error) = self.silence {
+            return Err(error);
         }
+        // Nothing was refused where a lease has ended while it waited for another lock.
+        let (taken, refusal) = self.taken.unwrap_or_default();
+        Ok(Err(self.coordinator.busy(&self.requests[taken].record, refusal)))
     }
 
     /// Takes note of what came of a request.
@@ -393,29 +342,20 @@ impl Got {
     }
 
     /// Waits for one; whether it has it then.
-    async fn wait_for(
-        &mut self,
-        one: usize,
-        request: &LockRequest,
-        limit: Limit,
-    ) -> Result<bool, Error> {
+    async fn wait_for(&mut self, one: usize, limit: Limit) -> Result<bool, Error> {
         self.silence = None;
-        match request.enter_unless_refused(limit).await {
+        match self.requests[one].enter_unless_refused(limit).await {
             Err(error) if is_silence(&error) && limit != Limit::Never => self.silence = Some(error),
             entered => self.note(one, entered)?,
         }
         Ok(self.entries[one].is_some())
     }
 
-    /// Asks for all that it does not have, at one moment, and waits for none.
-    async fn ask(
-        &mut self,
-        coordinator: &Coordinator,
-        requests: &[LockRequest],
-        limit: Limit,
-    ) -> Result<(), Error> {
+    /// Asks for all that it does not have, at one moment, and waits for none, or not for long.
+    async fn ask(&mut self, limit: Limit) -> Result<(), Error> {
         self.silence = None;
-        let once = limit.once(coordinator.patience());
+        let (clock, once) = (self.coordinator.clock(), limit.once(self.coordinator.patience()));
+        let (started, requests) = (clock.now(), &self.requests);
         let missing = (0..requests.len()).filter(|one| self.entries[*one].is_none());
         let asked = missing.map(async |one| (one, requests[one].enter_unless_refused(once).await));
         let mut refused = false;
@@ -433,24 +373,33 @@ impl Got {
         if refused {
             self.silence = None;
         }
+        if matches!(limit, Limit::Once(_)) {
+            self.outlast(AGAIN.max(clock.now().since(started) * 2)).await?;
+        }
+        Ok(())
+    }
+
+    /// Who tries, and got the first of the locks and not all, waits so long for each of the others:
+    /// those who got these alone give them back now.
+    async fn outlast(&mut self, time: Duration) -> Result<(), Error> {
+        if self.entries[self.order[0]].is_none() || self.silence.is_some() {
+            return Ok(());
+        }
+        for one in self.order.clone() {
+            let limit = Limit::Until(self.coordinator.clock().now() + time);
+            if self.entries[one].is_none() && !self.wait_for(one, limit).await? {
+                // It was refused before.
+                self.silence = None;
+                break;
+            }
+        }
         Ok(())
     }
 }
 
 impl fmt::Debug for Lockable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            LockSort::Exclusive(mutex) => mutex.show("Mutex", f),
-            LockSort::Rw(lock, kind) => {
-                f.debug_tuple("Lockable").field(lock).field(&kind.name).finish()
-            }
-        }
-    }
-}
-
-impl fmt::Debug for LockAll {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockAll").field("locks", &self.locks).finish_non_exhaustive()
+        self.handle.show(self.kind.name, f)
     }
 }
 

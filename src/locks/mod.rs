@@ -2,12 +2,9 @@
 
 mod admin;
 mod election;
-mod exclusive;
-mod fair_mutex;
 mod guard;
 mod handle;
 mod lock_all;
-mod look;
 mod mutex;
 mod rw_lock;
 mod semaphore;
@@ -15,12 +12,11 @@ mod view;
 
 pub use admin::{Admin, FoundLocks};
 pub use election::{Election, Leadership, Observed, Observer};
-pub use fair_mutex::FairMutex;
 #[cfg(feature = "blocking")]
 pub(crate) use handle::after_work;
 pub(crate) use handle::{Dialect, LockHandle, LockParts};
 pub use lock_all::{AllGuard, LockAll, Lockable};
-pub use mutex::{Mutex, MutexGuard};
+pub use mutex::{FairMutex, Mutex, MutexGuard};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{PermitGuard, Semaphore};
 pub use view::{Holder, LockState, LockView, VoterView, Waiting};

@@ -1,64 +1,54 @@
-//! The mutex.
+//! The mutex, plain and fair.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use super::{
-    LockParts, LockView,
-    exclusive::Exclusive,
+    LockView,
+    admin::{inspect, is_locked},
     guard::{guard, token},
-    handle::{enter, enter_or_busy, given_token, wait, work_under},
+    handle::{given_token, lock, taking},
 };
 use crate::{
-    kinds::MUTEX,
-    proto::{Error, Owner, Token},
+    hold::{Entry, Lost},
+    kinds::{FAIR_MUTEX, MUTEX},
+    proto::{Error, HoldId, Owner, Token},
 };
 
-/// A reentrant mutex held by a majority of the voters.
-///
-/// Made by [`Quorate::mutex`](crate::Quorate::mutex); a cheap value that says which lock and how,
-/// and that sends nothing before [`lock`](Self::lock) and its like.
-///
-/// A call owns what it needs, so it can be spawned: `tokio::spawn(quorum.mutex("a").lock())`. It
-/// does nothing before it is awaited, but its limit counts from when it was made.
-///
-/// Each outermost acquisition makes a *hold*. Without [`owner`](Self::owner) every acquisition is a
-/// hold of its own, so a second `lock()` waits for the first guard. Acquisitions by one owner are
-/// one hold: the second enters at once.
-///
-/// Waiters of one process stand in line and come in the order of asking, and the first of them
-/// waits in a queue on the voters. So a release wakes one waiter, however many there are, and no
-/// process starves. If others stood in line when the lock was granted, a release hands it on to the
-/// next of them without asking the voters: for 64 tasks or 50 ms, then other processes have their
-/// turn. The guards that follow one another like this have the same [`hold`](MutexGuard::hold), and
-/// each a higher [`token`](MutexGuard::token).
-///
-/// Between processes no order is promised: that is what a [`FairMutex`](crate::FairMutex) is for. A
-/// fair mutex of the same name is the same lock, with the same queue.
-#[derive(Clone)]
-#[must_use = "it does nothing until it is locked"]
-pub struct Mutex(pub(super) Exclusive);
-
-impl Mutex {
-    pub(crate) fn new(parts: &Arc<LockParts>, name: &str) -> Self {
-        Self(Exclusive::new(parts, name, &MUTEX))
-    }
+lock! {
+    /// A reentrant mutex held by a majority of the voters.
+    ///
+    /// Made by [`Quorate::mutex`](crate::Quorate::mutex); a cheap value that says which lock and
+    /// how, and that sends nothing before [`lock`](Self::lock) and its like.
+    ///
+    /// A call owns what it needs, so it can be spawned: `tokio::spawn(quorum.mutex("a").lock())`.
+    /// It does nothing before it is awaited, but its limit counts from when it was made.
+    ///
+    /// Each outermost acquisition makes a *hold*. Without [`owner`](Self::owner) every acquisition
+    /// is a hold of its own, so a second `lock()` waits for the first guard. Acquisitions by one
+    /// owner are one hold: the second enters at once.
+    ///
+    /// Waiters of one process stand in line and come in the order of asking, and the first of them
+    /// waits in a queue on the voters. So a release wakes one waiter, however many there are, and
+    /// no process starves. If others stood in line when the lock was granted, a release hands it on
+    /// to the next of them without asking the voters: for 64 tasks or 50 ms, then other processes
+    /// have their turn. The guards that follow one another like this have the same
+    /// [`hold`](MutexGuard::hold), and each a higher [`token`](MutexGuard::token).
+    ///
+    /// Between processes no order is promised: that is what a [`FairMutex`](crate::FairMutex) is
+    /// for. A fair mutex of the same name is the same lock, with the same queue.
+    #[must_use = "it does nothing until it is locked"]
+    Mutex;
 
     /// Acquires for this owner, who may enter again while it holds the lock.
-    pub fn owner(self, owner: &Owner) -> Self {
-        Self(self.0.owner(*owner))
-    }
+    owner(owner: &Owner);
 
     /// The lease for which voters give the lock, renewed from a third of it on until the guard is
     /// dropped. It is also the longest time for which a lock outlives its dead holder. Default: the
     /// client's.
-    pub fn lease(self, lease: Duration) -> Self {
-        Self(self.0.lease(lease, true))
-    }
+    lease(lease: Duration);
 
     /// A lease that is not renewed: the lock is lost when it ends, unless released before.
-    pub fn lease_fixed(self, lease: Duration) -> Self {
-        Self(self.0.lease(lease, false))
-    }
+    lease_fixed(lease: Duration);
 
     /// The longest time for which the lock may be held, so that a program that is stuck does not
     /// keep it: renewals go on while a task waits for ever, or its thread is in a deadlock.
@@ -94,180 +84,162 @@ impl Mutex {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn hold_at_most(self, time: Duration) -> Self {
-        Self(self.0.hold_at_most(time))
-    }
+    hold_at_most(time: Duration);
+}
 
-    /// Acquires the lock, waiting for as long as another hold has it.
-    ///
-    /// # Errors
-    ///
-    /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
-    /// than the [quorum timeout](crate::Builder::quorum_timeout) (default 10 s); each voter's cause
-    /// is in it.
-    /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used; nothing was sent.
-    /// Or the lock is one of [Redisson](crate::Redisson), and somebody waits for its `RFairLock`.
-    /// [`is_lost`](Error::is_lost): this owner held the lock, lost it and still has a guard of it.
-    /// [`is_not_entered`](Error::is_not_entered): this owner holds the lock, and no majority
-    /// answered its re-entry in time; the lock is still held, but this entry does not count.
-    /// [`is_closed`](Error::is_closed): the client was closed.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future gives up the place in line, and undoes on all voters whatever was sent.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), quorate::Error> {
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let guard = quorum.mutex("invoice:42").lock().await?;
-    /// assert!(guard.is_held());
-    /// guard.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn lock(&self) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
-        wait(self.0.request(), MutexGuard::new)
-    }
+impl Mutex {
+    taking! {
+        |self| self.0.request(&MUTEX) => MutexGuard;
+        /// Acquires the lock, waiting for as long as another hold has it.
+        ///
+        /// # Errors
+        ///
+        /// [`is_no_quorum`](Error::is_no_quorum): no majority of the voters has answered for longer
+        /// than the [quorum timeout](crate::Builder::quorum_timeout) (default 10 s); each voter's
+        /// cause is in it. [`is_invalid`](Error::is_invalid): the name or the lease cannot be used;
+        /// nothing was sent. Or the lock is one of [Redisson](crate::Redisson), and somebody waits
+        /// for its `RFairLock`. [`is_lost`](Error::is_lost): this owner held the lock, lost it and
+        /// still has a guard of it. [`is_not_entered`](Error::is_not_entered): this owner holds the
+        /// lock, and no majority answered its re-entry in time; the lock is still held, but this
+        /// entry does not count. [`is_closed`](Error::is_closed): the client was closed.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future gives up the place in line, and undoes on all voters whatever was
+        /// sent.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), quorate::Error> {
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// let guard = quorum.mutex("invoice:42").lock().await?;
+        /// assert!(guard.is_held());
+        /// guard.release().await?;
+        /// # Ok(())
+        /// # }
+        /// ```
+        lock;
 
-    /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, drops the work the
-    /// moment the lock is lost, and releases when the work is done or has failed. The work is given
-    /// its [`Token`].
-    ///
-    /// Work that is done stays done: a release that no majority has confirmed in time goes on in
-    /// the background, and is no error here.
-    ///
-    /// # Errors
-    ///
-    /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
-    /// [`is_lost`](Error::is_lost) where the lock was lost before the work was done.
-    /// Also where the work blocked its thread meanwhile, and has ended: then what it returned is
-    /// dropped. The work's own error type is one that is made from [`Error`], as
-    /// `Box<dyn std::error::Error>` is.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the work, and releases the lock in the background.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # type Error = Box<dyn std::error::Error>;
-    /// # async fn charge(_: quorate::Token) -> Result<u32, Error> { Ok(42) }
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let charged = quorum.mutex("invoice:42").run(charge).await?;
-    /// let sum = quorum.mutex("invoice:42").run(async |_| Ok::<_, Error>(charged + 1)).await?;
-    /// assert_eq!(sum, 43);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn run<T, E: From<Error>, F: FnOnce(Token) -> W, W: Future<Output = Result<T, E>>>(
-        &self,
-        work: F,
-    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
-        work_under(self.0.request(), |entry| work(given_token(entry)))
-    }
+        /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split
+        /// the votes, or if somebody waits for it.
+        ///
+        /// Of several tries at the same moment one succeeds.
+        ///
+        /// # Errors
+        ///
+        /// As [`lock`](Self::lock); `is_no_quorum` after the first attempt.
+        /// [`is_overloaded`](Error::is_overloaded): this client had 128 attempts under way for the
+        /// whole [quorum timeout](crate::Builder::quorum_timeout), so it did not ask for this lock;
+        /// see [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`lock`](Self::lock).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), quorate::Error> {
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// let mutex = quorum.mutex("invoice:42");
+        /// let guard = mutex.try_lock().await?.expect("nobody else wants it");
+        /// assert!(mutex.try_lock().await?.is_none());
+        /// # Ok(())
+        /// # }
+        /// ```
+        try_lock;
 
-    /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split the
-    /// votes, or if somebody waits for it.
-    ///
-    /// Of several tries at the same moment one succeeds.
-    ///
-    /// # Errors
-    ///
-    /// As [`lock`](Self::lock); `is_no_quorum` after the first attempt.
-    /// [`is_overloaded`](Error::is_overloaded): this client had 128 attempts under way for the
-    /// whole [quorum timeout](crate::Builder::quorum_timeout), so it did not ask for this lock; see
-    /// [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`lock`](Self::lock).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), quorate::Error> {
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let mutex = quorum.mutex("invoice:42");
-    /// let guard = mutex.try_lock().await?.expect("nobody else wants it");
-    /// assert!(mutex.try_lock().await?.is_none());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn try_lock(
-        &self,
-    ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.request(), self.0.handle.once(), MutexGuard::new)
-    }
+        /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still
+        /// taken after `limit`; nothing stays queued. If no majority has answered by then, a
+        /// request in flight gets its full time, so that a short limit is not taken for silent
+        /// servers: it may overrun `limit` by up to two voter deadlines. If `limit` is zero, it
+        /// asks once, as [`try_lock`](Self::try_lock) does.
+        ///
+        /// # Errors
+        ///
+        /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit: where no majority
+        /// answers, it is asked again and again until then. So a limit can outlast a restart of the
+        /// servers. [`is_overloaded`](Error::is_overloaded): this client had 128 attempts under way
+        /// until the limit; see [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`lock`](Self::lock).
+        lock_within;
 
-    /// Acquires the lock, waiting no longer than `limit`. Returns `None` if the lock was still
-    /// taken after `limit`; nothing stays queued. If no majority has answered by then, a request in
-    /// flight gets its full time, so that a short limit is not taken for silent servers: it may
-    /// overrun `limit` by up to two voter deadlines. If `limit` is zero, it asks once, as
-    /// [`try_lock`](Self::try_lock) does.
-    ///
-    /// # Errors
-    ///
-    /// As [`lock`](Self::lock), but `is_no_quorum` only at the limit: where no majority answers, it
-    /// is asked again and again until then. So a limit can outlast a restart of the servers.
-    /// [`is_overloaded`](Error::is_overloaded): this client had 128 attempts under way until the
-    /// limit; see [`ErrorKind::Overloaded`](crate::ErrorKind::Overloaded).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`lock`](Self::lock).
-    pub fn lock_within(
-        &self,
-        limit: Duration,
-    ) -> impl Future<Output = Result<Option<MutexGuard>, Error>> + Send + use<> {
-        enter(self.0.request(), self.0.handle.within(limit), MutexGuard::new)
-    }
+        /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It
+        /// says who holds the lock and for how long, so an HTTP handler can answer 409. For
+        /// `Retry-After` take a number of your own: see [`Error::lease_left`].
+        ///
+        /// # Errors
+        ///
+        /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+        /// [`Error::lease_left`]. All others as [`lock_within`](Self::lock_within).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`lock`](Self::lock).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), quorate::Error> {
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// use std::time::Duration;
+        ///
+        /// let mutex = quorum.mutex("invoice:42");
+        /// let guard = mutex.lock_or_busy(Duration::ZERO).await?;
+        /// let error = mutex.lock_or_busy(Duration::ZERO).await.unwrap_err();
+        /// assert!(error.is_busy());
+        /// assert_eq!(error.holder(), Some(guard.hold()));
+        /// assert!(error.lease_left() > Some(Duration::from_secs(29)), "the lease is 30 s");
+        /// # Ok(())
+        /// # }
+        /// ```
+        lock_or_busy;
 
-    /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It says
-    /// who holds the lock and for how long, so an HTTP handler can answer 409. For `Retry-After`
-    /// take a number of your own: see [`Error::lease_left`].
-    ///
-    /// # Errors
-    ///
-    /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
-    /// [`Error::lease_left`]. All others as [`lock_within`](Self::lock_within).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`lock`](Self::lock).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), quorate::Error> {
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// use std::time::Duration;
-    ///
-    /// let mutex = quorum.mutex("invoice:42");
-    /// let guard = mutex.lock_or_busy(Duration::ZERO).await?;
-    /// let error = mutex.lock_or_busy(Duration::ZERO).await.unwrap_err();
-    /// assert!(error.is_busy());
-    /// assert_eq!(error.holder(), Some(guard.hold()));
-    /// assert!(error.lease_left() > Some(Duration::from_secs(29)), "the lease is 30 s");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn lock_or_busy(
-        &self,
-        limit: Duration,
-    ) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
-        enter_or_busy(self.0.request(), self.0.handle.within(limit), MutexGuard::new)
+        /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, drops the work
+        /// the moment the lock is lost, and releases when the work is done or has failed. The work
+        /// is given its [`Token`].
+        ///
+        /// Work that is done stays done: a release that no majority has confirmed in time goes on
+        /// in the background, and is no error here.
+        ///
+        /// # Errors
+        ///
+        /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+        /// [`is_lost`](Error::is_lost) where the lock was lost before the work was done. Also where
+        /// the work blocked its thread meanwhile, and has ended: then what it returned is dropped.
+        /// The work's own error type is one that is made from [`Error`], as `Box<dyn
+        /// std::error::Error>` is.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future drops the work, and releases the lock in the background.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+        /// # type Error = Box<dyn std::error::Error>;
+        /// # async fn charge(_: quorate::Token) -> Result<u32, Error> { Ok(42) }
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// let charged = quorum.mutex("invoice:42").run(charge).await?;
+        /// let sum = quorum.mutex("invoice:42").run(async |_| Ok::<_, Error>(charged + 1)).await?;
+        /// assert_eq!(sum, 43);
+        /// # Ok(())
+        /// # }
+        /// ```
+        run(work: fn(Token)) => |entry| work(given_token(entry));
     }
 
     /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as
@@ -294,7 +266,7 @@ impl Mutex {
     /// # }
     /// ```
     pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        self.0.clone().ask_whether_locked()
+        is_locked(&self.0, &MUTEX)
     }
 
     /// Asks every voter who holds the lock and who waits for it, as
@@ -321,13 +293,181 @@ impl Mutex {
     /// # }
     /// ```
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        self.0.clone().inspect()
+        inspect(&self.0, &MUTEX)
     }
 }
 
-impl fmt::Debug for Mutex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.show("Mutex", f)
+lock! {
+    /// A [`Mutex`](crate::Mutex) that is given in the order of asking: first come, first served,
+    /// over all voters and all clients.
+    ///
+    /// Made by [`Quorate::fair_mutex`](crate::Quorate::fair_mutex). It has everything that a mutex
+    /// has. What differs is the order. Each call of [`lock`](Self::lock) that finds the lock taken
+    /// stands in the queue on the voters, with a ticket that a majority has agreed on and that
+    /// never changes afterwards. Everybody who asks after that comes later.
+    ///
+    /// A release calls the first in the queue and nobody else. A waiter that gives up leaves at
+    /// once; one that dies is passed over after the [waiter
+    /// deadline](crate::Builder::waiter_deadline) (5 s), and a holder that dies when its lease
+    /// ends, as with a mutex. How long the lock is held does not change the order.
+    ///
+    /// # What is not guaranteed
+    ///
+    /// - The order of two that ask at the same time, within the round trip or two until the tickets
+    ///   of both are fixed.
+    /// - The order between different clients, where more than 512 tasks of one client wait. Only
+    ///   512 of them stand in the queue at the same time. The others wait in the client, in their
+    ///   order, until one of these enters or leaves.
+    /// - The place of a waiter, if so many voters forget it that no majority has it any more: they
+    ///   restarted without their data, or were out of reach for longer than the waiter deadline.
+    ///   The waiter keeps its ticket and sends it again, but others may get the lock or a lower
+    ///   ticket first.
+    ///
+    /// It costs more than a mutex where it is contended: every waiter in the queue has an entry on
+    /// each voter, which it refreshes every third of the waiter deadline. Uncontended it costs the
+    /// same.
+    #[must_use = "it does nothing until it is locked"]
+    FairMutex;
+
+    /// Acquires for this owner, who enters again at once while it holds the lock.
+    owner(owner: &Owner);
+
+    /// As [`Mutex::lease`](crate::Mutex::lease).
+    lease(lease: Duration);
+
+    /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
+    lease_fixed(lease: Duration);
+
+    /// As [`Mutex::hold_at_most`](crate::Mutex::hold_at_most).
+    hold_at_most(time: Duration);
+}
+
+impl FairMutex {
+    taking! {
+        |self| self.0.request(&FAIR_MUTEX) => MutexGuard;
+        /// Acquires the lock, behind everybody who has asked before.
+        ///
+        /// # Errors
+        ///
+        /// As [`Mutex::lock`](crate::Mutex::lock). The place in the queue is kept until then.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future gives up the place in the queue, and undoes on all voters whatever
+        /// was sent. In `select!` in a loop, keep the future: a new one has a new place, at the
+        /// end.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), quorate::Error> {
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// let mutex = quorum.fair_mutex("invoice:42");
+        /// let first = mutex.lock().await?;
+        /// let mut workers = Vec::new();
+        /// for waiting in 1..=2 {
+        ///     workers.push(tokio::spawn(mutex.lock()));
+        ///     while mutex.inspect().await?.waiting.len() < waiting {
+        ///         tokio::task::yield_now().await;
+        ///     }
+        /// }
+        /// first.release().await?;
+        /// let second = workers.remove(0).await.expect("it does not panic")?;
+        /// assert_eq!(mutex.inspect().await?.waiting.len(), 1); // the third still waits
+        /// # drop(second);
+        /// # Ok(())
+        /// # }
+        /// ```
+        lock;
+
+        /// Acquires the lock if no other hold has it and nobody waits for it; `None` otherwise. It
+        /// does not pass those who wait, and stands in no queue itself.
+        ///
+        /// # Errors
+        ///
+        /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
+        try_lock;
+
+        /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if its turn had not come
+        /// by then. Nothing is left behind in the queue.
+        ///
+        /// # Errors
+        ///
+        /// As [`Mutex::lock_within`](crate::Mutex::lock_within): `is_no_quorum` only at the limit.
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`lock`](Self::lock).
+        lock_within;
+
+        /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It
+        /// says who holds the lock and for how long, so an HTTP handler can answer 409. For
+        /// `Retry-After` take a number of your own: see [`Error::lease_left`].
+        ///
+        /// # Errors
+        ///
+        /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
+        /// [`Error::lease_left`]. All others as [`lock_within`](Self::lock_within).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`lock`](Self::lock).
+        lock_or_busy;
+
+        /// Locks, works and gives the lock back, as [`Mutex::run`](crate::Mutex::run) does; behind
+        /// everybody who has asked before.
+        ///
+        /// # Errors
+        ///
+        /// As [`Mutex::run`](crate::Mutex::run).
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future drops the work, gives up the place in the queue, and releases the
+        /// lock in the background.
+        run(work: fn(Token)) => |entry| work(given_token(entry));
+    }
+
+    /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as
+    /// a majority has said yes or no. The answer may be outdated at once; to work, acquire it.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect); [`is_no_quorum`](Error::is_no_quorum) also where the voters
+    /// that did not answer decide.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.fair_mutex("invoice:42");
+    /// let guard = mutex.lock().await?;
+    /// assert!(mutex.is_locked().await?);
+    /// guard.release().await?;
+    /// assert!(!mutex.is_locked().await?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        is_locked(&self.0, &FAIR_MUTEX)
+    }
+
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    ///
+    /// # Errors
+    ///
+    /// As [`Mutex::inspect`](crate::Mutex::inspect).
+    pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
+        inspect(&self.0, &FAIR_MUTEX)
     }
 }
 

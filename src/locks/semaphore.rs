@@ -1,299 +1,250 @@
 //! The semaphore.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use futures::TryFutureExt;
 
 use super::{
     LockParts, LockView,
+    admin::inspect,
     guard::guard,
-    handle::{LockHandle, enter, enter_or_busy, wait, work_under},
-    look::look,
+    handle::{lock, taking},
 };
 use crate::{
-    hold::{Entry, LockRequest},
-    kinds::{LockRecord, Preference, SEMAPHORE},
-    proto::{Error, Owner, Slots},
+    hold::{Entry, Lost},
+    kinds::SEMAPHORE,
+    proto::{Error, HoldId, Owner, Slots},
 };
 
-/// A semaphore held by majorities of the voters: each permit has one holder at a time.
-///
-/// Made by [`Quorate::semaphore`](crate::Quorate::semaphore) with the number of permits; a cheap
-/// value that says which semaphore and how, and that sends nothing before
-/// [`acquire`](Self::acquire) and its like.
-///
-/// A permit is a numbered *slot*, and a hold has it once a majority of the voters has given it that
-/// very slot. So no more can hold than there are slots, whichever voters answered: two majorities
-/// share a voter, and a voter gives a slot to one hold.
-///
-/// All waiters queue in the order of asking, as for a [`FairMutex`](crate::FairMutex), also those
-/// who want several permits: nobody who wants fewer passes them. Each hold has a lease of its own,
-/// so the permits of a holder that dies come back when its lease ends, whatever others do.
-///
-/// # Permits
-///
-/// All users of a semaphore should name the same number of permits. Where they do not, each voter
-/// goes by the smallest number with which a holder or a waiter has asked, for a lease after that:
-/// it gives no slot beyond, and none while as many are taken. No holder loses a permit. A client
-/// that gets a permit under a smaller number says so in the log, once for each semaphore. So to
-/// raise the number, change it everywhere. The higher number takes effect one lease after the last
-/// request with the smaller one.
-///
-/// # Owners
-///
-/// Without [`owner`](Self::owner) every acquisition is a hold of its own. An owner that asks for as
-/// many permits as it holds enters again, and takes no others.
-///
-/// # What is not guaranteed
-///
-/// A semaphore is another lock than the mutex of the same name. Holds have the same guarantees as
-/// those of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
-#[derive(Clone)]
-#[must_use = "it does nothing until a permit is acquired"]
-pub struct Semaphore {
-    handle: LockHandle,
-    permits: u32,
-    /// What a call for one permit asks with.
-    record: Result<LockRecord, Error>,
+lock! {
+    /// A semaphore held by majorities of the voters: each permit has one holder at a time.
+    ///
+    /// Made by [`Quorate::semaphore`](crate::Quorate::semaphore) with the number of permits; a
+    /// cheap value that says which semaphore and how, and that sends nothing before
+    /// [`acquire`](Self::acquire) and its like.
+    ///
+    /// A permit is a numbered *slot*, and a hold has it once a majority of the voters has given it
+    /// that very slot. So no more can hold than there are slots, whichever voters answered: two
+    /// majorities share a voter, and a voter gives a slot to one hold.
+    ///
+    /// All waiters queue in the order of asking, as for a [`FairMutex`](crate::FairMutex), also
+    /// those who want several permits: nobody who wants fewer passes them. Each hold has a lease of
+    /// its own, so the permits of a holder that dies come back when its lease ends, whatever others
+    /// do.
+    ///
+    /// # Permits
+    ///
+    /// All users of a semaphore should name the same number of permits. Where they do not, each
+    /// voter goes by the smallest number with which a holder or a waiter has asked, for a lease
+    /// after that: it gives no slot beyond, and none while as many are taken. No holder loses a
+    /// permit. A client that gets a permit under a smaller number says so in the log, once for each
+    /// semaphore. So to raise the number, change it everywhere. The higher number takes effect one
+    /// lease after the last request with the smaller one.
+    ///
+    /// # Owners
+    ///
+    /// Without [`owner`](Self::owner) every acquisition is a hold of its own. An owner that asks
+    /// for as many permits as it holds enters again, and takes no others.
+    ///
+    /// # What is not guaranteed
+    ///
+    /// A semaphore is another lock than the mutex of the same name. Holds have the same guarantees
+    /// as those of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
+    #[must_use = "it does nothing until a permit is acquired"]
+    Semaphore;
+
+    /// Acquires for this owner, who enters again at once what it holds.
+    owner(owner: &Owner);
+
+    /// As [`Mutex::lease`](crate::Mutex::lease).
+    lease(lease: Duration);
+
+    /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
+    lease_fixed(lease: Duration);
+
+    /// As [`Mutex::hold_at_most`](crate::Mutex::hold_at_most).
+    hold_at_most(time: Duration);
 }
 
 impl Semaphore {
-    pub(crate) fn new(parts: &Arc<LockParts>, name: &str, permits: u32) -> Self {
-        Self::made(LockHandle::new(parts, name), permits)
+    taking! {
+        |self| self.0.request(&SEMAPHORE) => PermitGuard;
+        /// Acquires a permit, behind everybody who has asked before.
+        ///
+        /// # Errors
+        ///
+        /// As [`Mutex::lock`](crate::Mutex::lock). [`is_invalid`](Error::is_invalid) also for a
+        /// semaphore of no permits or of more than 10,000; nothing was sent.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future gives up the place in the queue, and undoes on all voters whatever
+        /// was sent. In `select!` in a loop, keep the future: a new one has a new place, at the
+        /// end.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), quorate::Error> {
+        /// # async fn export() {}
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// let exports = quorum.semaphore("exports", 2);
+        /// let (one, other) = (exports.acquire().await?, exports.acquire().await?);
+        /// assert!(exports.try_acquire().await?.is_none());
+        /// one.while_held(export()).await?;
+        /// one.release().await?;
+        /// assert!(exports.try_acquire().await?.is_some());
+        /// # drop(other);
+        /// # Ok(())
+        /// # }
+        /// ```
+        acquire;
+
+        /// Acquires a permit if one is free and nobody waits; `None` otherwise. It stands in no
+        /// queue.
+        ///
+        /// Of several tries for the last permit at the same moment one succeeds, or none.
+        ///
+        /// # Errors
+        ///
+        /// As [`acquire`](Self::acquire); `is_no_quorum` and `is_overloaded` as
+        /// [`Mutex::try_lock`](crate::Mutex::try_lock).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`acquire`](Self::acquire).
+        try_acquire;
+
+        /// As [`acquire`](Self::acquire), waiting no longer than `limit`; `None` if its turn had
+        /// not come by then. Nothing is left behind in the queue.
+        ///
+        /// # Errors
+        ///
+        /// As [`acquire`](Self::acquire), but `is_no_quorum` only at the limit; `is_overloaded` as
+        /// [`Mutex::lock_within`](crate::Mutex::lock_within).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`acquire`](Self::acquire).
+        acquire_within;
+
+        /// As [`acquire_within`](Self::acquire_within), but fails if no permit has come. The error
+        /// names one of the holders, and says when a permit may come back, so an HTTP handler can
+        /// answer 429. For `Retry-After` take a number of your own: see [`Error::lease_left`].
+        ///
+        /// # Errors
+        ///
+        /// [`is_busy`](Error::is_busy): no permit is free, or others wait; see [`Error::holder`]
+        /// and [`Error::lease_left`]. All others as [`acquire_within`](Self::acquire_within).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`acquire`](Self::acquire).
+        acquire_or_busy;
+
+        /// Acquires a permit, works and gives it back, as [`Mutex::run`](crate::Mutex::run) does:
+        /// waits as [`acquire`](Self::acquire) does, drops the work the moment the permit is lost,
+        /// and releases when the work is done or has failed. The work is given the number of its
+        /// permit: its [`slot`](PermitGuard::slot).
+        ///
+        /// # Errors
+        ///
+        /// That of the work; or, made into one of those: as [`acquire`](Self::acquire), and
+        /// [`is_lost`](Error::is_lost) if the permit was lost before the work was done.
+        ///
+        /// # Cancel safety
+        ///
+        /// Dropping the future drops the work, gives up the place in the queue, and releases the
+        /// permit in the background.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+        /// # type Error = Box<dyn std::error::Error>;
+        /// # async fn export(slot: u32) -> Result<u32, Error> { Ok(slot) }
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// let slot = quorum.semaphore("exports", 2).run(export).await?;
+        /// assert!(slot < 2);
+        /// # Ok(())
+        /// # }
+        /// ```
+        run(work: fn(u32)) => |entry| work(u32::from(given_slots(entry).list()[0]));
     }
 
-    fn made(handle: LockHandle, permits: u32) -> Self {
-        let record = record(&handle, permits, 1);
-        Self { handle, permits, record }
+    taking! {
+        |self, wanted: u32| self.0.request_many(&SEMAPHORE, wanted) => PermitGuard;
+        /// Acquires so many permits, 256 at most, all for one guard or none. A caller that wants
+        /// several waits for its turn, and is not passed by callers that want fewer.
+        ///
+        /// # Errors
+        ///
+        /// As [`acquire`](Self::acquire). [`is_invalid`](Error::is_invalid) also for no permits,
+        /// for more than the semaphore has, and for more than 256: a server would answer nobody
+        /// else for too long. Nothing was sent. [`is_no_quorum`](Error::is_no_quorum) also where
+        /// others use the semaphore with fewer permits than are wanted.
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`acquire`](Self::acquire).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), quorate::Error> {
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// let memory = quorum.semaphore("memory, in GB", 16);
+        /// let big = memory.acquire_many(12).await?;
+        /// assert_eq!((big.permits(), big.slots().len()), (12, 12));
+        /// assert!(memory.try_acquire_many(5).await?.is_none());
+        /// assert!(memory.try_acquire_many(4).await?.is_some());
+        /// # Ok(())
+        /// # }
+        /// ```
+        acquire_many;
+
+        /// [`try_acquire`](Self::try_acquire) for so many permits, all or none.
+        ///
+        /// # Errors
+        ///
+        /// As [`acquire_many`](Self::acquire_many) and [`try_acquire`](Self::try_acquire).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`acquire`](Self::acquire).
+        try_acquire_many;
+
+        /// [`acquire_within`](Self::acquire_within) for so many permits, all or none.
+        ///
+        /// # Errors
+        ///
+        /// As [`acquire_many`](Self::acquire_many) and [`acquire_within`](Self::acquire_within).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`acquire`](Self::acquire).
+        acquire_many_within;
+
+        /// [`acquire_or_busy`](Self::acquire_or_busy) for so many permits, all or none.
+        ///
+        /// # Errors
+        ///
+        /// As [`acquire_or_busy`](Self::acquire_or_busy) and [`acquire_many`](Self::acquire_many).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`acquire`](Self::acquire).
+        acquire_many_or_busy;
     }
 
-    /// Acquires for this owner, who enters again at once what it holds.
-    pub fn owner(self, owner: &Owner) -> Self {
-        Self { handle: self.handle.owner(*owner), ..self }
-    }
-
-    /// As [`Mutex::lease`](crate::Mutex::lease).
-    pub fn lease(self, lease: Duration) -> Self {
-        Self::made(self.handle.lease(lease, true), self.permits)
-    }
-
-    /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
-    pub fn lease_fixed(self, lease: Duration) -> Self {
-        Self::made(self.handle.lease(lease, false), self.permits)
-    }
-
-    /// As [`Mutex::hold_at_most`](crate::Mutex::hold_at_most).
-    pub fn hold_at_most(self, time: Duration) -> Self {
-        Self::made(self.handle.hold_at_most(time), self.permits)
-    }
-
-    /// Acquires a permit, behind everybody who has asked before.
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::lock`](crate::Mutex::lock). [`is_invalid`](Error::is_invalid) also for a
-    /// semaphore of no permits or of more than 10,000; nothing was sent.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future gives up the place in the queue, and undoes on all voters whatever was
-    /// sent. In `select!` in a loop, keep the future: a new one has a new place, at the end.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), quorate::Error> {
-    /// # async fn export() {}
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let exports = quorum.semaphore("exports", 2);
-    /// let (one, other) = (exports.acquire().await?, exports.acquire().await?);
-    /// assert!(exports.try_acquire().await?.is_none());
-    /// one.while_held(export()).await?;
-    /// one.release().await?;
-    /// assert!(exports.try_acquire().await?.is_some());
-    /// # drop(other);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn acquire(&self) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
-        self.acquire_many(1)
-    }
-
-    /// Acquires a permit, works and gives it back, as [`Mutex::run`](crate::Mutex::run) does:
-    /// waits as [`acquire`](Self::acquire) does, drops the work the moment the permit is lost, and
-    /// releases when the work is done or has failed. The work is given the number of its permit:
-    /// its [`slot`](PermitGuard::slot).
-    ///
-    /// # Errors
-    ///
-    /// That of the work; or, made into one of those: as [`acquire`](Self::acquire), and
-    /// [`is_lost`](Error::is_lost) if the permit was lost before the work was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the work, gives up the place in the queue, and releases the permit
-    /// in the background.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # type Error = Box<dyn std::error::Error>;
-    /// # async fn export(slot: u32) -> Result<u32, Error> { Ok(slot) }
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let slot = quorum.semaphore("exports", 2).run(export).await?;
-    /// assert!(slot < 2);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn run<T, E: From<Error>, F: FnOnce(u32) -> W, W: Future<Output = Result<T, E>>>(
-        &self,
-        work: F,
-    ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W> {
-        work_under(self.request(1), |entry| work(u32::from(given_slots(entry).list()[0])))
-    }
-
-    /// Acquires a permit if one is free and nobody waits; `None` otherwise. It stands in no queue.
-    ///
-    /// Of several tries for the last permit at the same moment one succeeds, or none.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire); `is_no_quorum` and `is_overloaded` as
-    /// [`Mutex::try_lock`](crate::Mutex::try_lock).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub fn try_acquire(
-        &self,
-    ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
-        self.try_acquire_many(1)
-    }
-
-    /// As [`acquire`](Self::acquire), waiting no longer than `limit`; `None` if its turn had not
-    /// come by then. Nothing is left behind in the queue.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire), but `is_no_quorum` only at the limit; `is_overloaded` as
-    /// [`Mutex::lock_within`](crate::Mutex::lock_within).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub fn acquire_within(
-        &self,
-        limit: Duration,
-    ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
-        self.acquire_many_within(1, limit)
-    }
-
-    /// As [`acquire_within`](Self::acquire_within), but fails if no permit has come. The error
-    /// names one of the holders, and says when a permit may come back, so an HTTP handler can
-    /// answer 429. For `Retry-After` take a number of your own: see [`Error::lease_left`].
-    ///
-    /// # Errors
-    ///
-    /// [`is_busy`](Error::is_busy): no permit is free, or others wait; see [`Error::holder`] and
-    /// [`Error::lease_left`]. All others as [`acquire_within`](Self::acquire_within).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub fn acquire_or_busy(
-        &self,
-        limit: Duration,
-    ) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
-        self.acquire_many_or_busy(1, limit)
-    }
-
-    /// Acquires so many permits, 256 at most, all for one guard or none. A caller that wants
-    /// several waits for its turn, and is not passed by callers that want fewer.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire). [`is_invalid`](Error::is_invalid) also for no permits, for
-    /// more than the semaphore has, and for more than 256: a server would answer nobody else for
-    /// too long. Nothing was sent. [`is_no_quorum`](Error::is_no_quorum) also where others use the
-    /// semaphore with fewer permits than are wanted.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), quorate::Error> {
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let memory = quorum.semaphore("memory, in GB", 16);
-    /// let big = memory.acquire_many(12).await?;
-    /// assert_eq!((big.permits(), big.slots().len()), (12, 12));
-    /// assert!(memory.try_acquire_many(5).await?.is_none());
-    /// assert!(memory.try_acquire_many(4).await?.is_some());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn acquire_many(
-        &self,
-        wanted: u32,
-    ) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
-        wait(self.request(wanted), PermitGuard::new)
-    }
-
-    /// [`try_acquire`](Self::try_acquire) for so many permits, all or none.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire_many`](Self::acquire_many) and [`try_acquire`](Self::try_acquire).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub fn try_acquire_many(
-        &self,
-        wanted: u32,
-    ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
-        enter(self.request(wanted), self.handle.once(), PermitGuard::new)
-    }
-
-    /// [`acquire_within`](Self::acquire_within) for so many permits, all or none.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire_many`](Self::acquire_many) and [`acquire_within`](Self::acquire_within).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub fn acquire_many_within(
-        &self,
-        wanted: u32,
-        limit: Duration,
-    ) -> impl Future<Output = Result<Option<PermitGuard>, Error>> + Send + use<> {
-        enter(self.request(wanted), self.handle.within(limit), PermitGuard::new)
-    }
-
-    /// [`acquire_or_busy`](Self::acquire_or_busy) for so many permits, all or none.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire_or_busy`](Self::acquire_or_busy) and [`acquire_many`](Self::acquire_many).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub fn acquire_many_or_busy(
-        &self,
-        wanted: u32,
-        limit: Duration,
-    ) -> impl Future<Output = Result<PermitGuard, Error>> + Send + use<> {
-        enter_or_busy(self.request(wanted), self.handle.within(limit), PermitGuard::new)
+    pub(crate) fn of(parts: &Arc<LockParts>, name: &str, permits: u32) -> Self {
+        Self(Self::new(parts, name).0.permits(permits))
     }
 
     /// Asks every voter who has which permits, and who waits, as
@@ -319,50 +270,12 @@ impl Semaphore {
     /// # }
     /// ```
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        let Self { handle, permits, record } = self.clone();
-        async move {
-            let seen = look(&handle, &record?).await?;
-            let permits = seen.permits.map_or(permits, |fewest| fewest.min(permits));
-            Ok(LockView { permits: Some(permits), ..seen })
-        }
-    }
-
-    fn request(&self, wanted: u32) -> Result<LockRequest, Error> {
-        let record = match wanted {
-            1 => self.record.clone()?,
-            _ => record(&self.handle, self.permits, wanted)?,
-        };
-        Ok(self.handle.request(record))
-    }
-}
-
-/// What a call for so many permits asks with, if there can be so many.
-pub(super) fn record(handle: &LockHandle, permits: u32, wanted: u32) -> Result<LockRecord, Error> {
-    let (name, form) = handle.form(&SEMAPHORE, Preference::default())?;
-    let few = |number: u32| u16::try_from(number).ok().filter(|number| *number > 0);
-    let Some(all) = few(permits).filter(|permits| *permits <= Slots::MOST) else {
-        return Err(Error::invalid(format!(
-            "a semaphore has 1 to {} permits, not {permits}",
-            Slots::MOST
-        )));
-    };
-    let Some(wanted) = few(wanted).filter(|wanted| *wanted <= all) else {
-        return Err(Error::invalid(format!(
-            "{wanted} permits cannot be had of a semaphore of {permits}"
-        )));
-    };
-    if wanted > Slots::AT_ONCE {
-        let most = Slots::AT_ONCE;
-        return Err(Error::invalid(format!(
-            "{wanted} permits at once are over the most of {most}"
-        )));
-    }
-    Ok(LockRecord::own(&handle.settings().keys, name, form, Some((all, wanted))))
-}
-
-impl fmt::Debug for Semaphore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.handle.show("Semaphore", f).field("permits", &self.permits).finish_non_exhaustive()
+        let (seen, permits) = (inspect(&self.0, &SEMAPHORE), self.0.permits);
+        // Voters know the number that others have named.
+        seen.map_ok(move |seen| LockView {
+            permits: seen.permits.into_iter().chain(permits).min(),
+            ..seen
+        })
     }
 }
 

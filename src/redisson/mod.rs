@@ -2,7 +2,7 @@
 
 mod kinds;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use kinds::{FAIR_JAVA_MUTEX, JAVA_MUTEX, JAVA_READ, JAVA_WRITE};
 
@@ -30,7 +30,7 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Redisson(Arc<LockParts>);
 
 impl Redisson {
@@ -75,21 +75,10 @@ impl Redisson {
     }
 }
 
-impl fmt::Debug for Redisson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redisson").finish_non_exhaustive()
-    }
-}
-
 struct Java;
 
 impl Dialect for Java {
-    fn record(
-        &self,
-        handle: &LockHandle,
-        kind: &'static Kind,
-        preference: Option<Preference>,
-    ) -> Result<LockRecord, Error> {
+    fn record(&self, handle: &LockHandle, kind: &'static Kind) -> Result<LockRecord, Error> {
         let java = match kind.lock {
             LockKind::Mutex if kind.is_fair => &FAIR_JAVA_MUTEX,
             LockKind::Mutex => &JAVA_MUTEX,
@@ -100,7 +89,7 @@ impl Dialect for Java {
         let (name, form) = handle.form(java, Preference::Readers)?;
         let panel = handle.coordinator().panel();
         if kind.lock == LockKind::RwLock {
-            check_rw_lock(panel.quorum.voters(), preference)?;
+            check_rw_lock(panel.quorum.voters(), handle.preference)?;
         } else if panel.shares_a_cluster {
             return Err(Error::invalid(
                 "several voters of one cluster need keys that Redisson does not know: give the \
