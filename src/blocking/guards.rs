@@ -7,75 +7,30 @@ use super::{
     mirror::{Mirrored, mirror},
 };
 use crate::{
-    locks::{self, Observed},
+    locks::Observed,
     proto::{Error, HoldId, Token},
 };
 
-/// Waiting for a loss, which every guard has.
-macro_rules! lost_within {
-    ($name:ident) => {
-        impl $name {
-            /// Waits until it is lost, no longer than `limit`, and returns why; `None` if it is
-            /// still held then. A pause between two steps of work that ends at once when there is
-            /// no point in going on.
-            ///
-            /// # Errors
-            ///
-            /// [`is_inside_runtime`](Error::is_inside_runtime) only.
-            ///
-            /// # Examples
-            ///
-            /// ```
-            /// # fn main() -> Result<(), quorate::Error> {
-            /// # let voters = quorate::embedded::voters(3);
-            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
-            /// # let mut steps = 0;
-            /// use std::time::Duration;
-            ///
-            /// let guard = quorum.mutex("invoice:42").lock()?;
-            /// while guard.lost_within(Duration::from_millis(10))?.is_none() {
-            ///     // one step of the work
-            /// #   steps += 1;
-            /// #   if steps == 2 { quorum.close()?; }
-            /// }
-            /// # assert!(!guard.is_held() && steps == 2);
-            /// # Ok(())
-            /// # }
-            /// ```
-            pub fn lost_within(&self, limit: Duration) -> Result<Option<Error>, Error> {
-                let lost = self.inner.lost();
-                caller::wait(async move { tokio::time::timeout(limit, lost).await.ok() })
-            }
-        }
-    };
-}
-
 macro_rules! guard {
-    (
-        $(#[$about:meta])* $name:ident
-        $(get $get:ident -> $known:ty;)*
-        $(call $call:ident() -> $given:ty;)*
-    ) => {
+    ($(#[$about:meta])* $name:ident; $($more:tt)*) => {
         mirror! {
             $(#[$about])*
             #[must_use = "the lock is released when the guard is dropped"]
-            $name
-            get name -> &str;
-            get hold -> &HoldId;
-            get votes -> usize;
-            get count -> u32;
-            get is_held -> bool;
-            get remaining -> Duration;
-            $(get $get -> $known;)*
+            $name;
+            get name() -> &str;
+            get hold() -> &HoldId;
+            get votes() -> usize;
+            get count() -> u32;
+            get is_held() -> bool;
+            get remaining() -> Duration;
             call extend(lease: Duration) -> ();
             call renew() -> ();
             call reenter() -> Self;
-            $(call $call() -> $given;)*
-            last keep_for(time: Duration) or "the lock is released, and not kept";
-            last release() or "the lock is released in the background";
+            last keep_for(time: Duration) -> () = "the lock is released, and not kept";
+            last release() -> () = "the lock is released in the background";
+            lost lost_within(limit: Duration);
+            $($more)*
         }
-
-        lost_within!($name);
     };
 }
 
@@ -84,43 +39,24 @@ guard! {
     ///
     /// Dropping it releases the lock in the background: dropping never blocks and never fails.
     /// [`release`](Self::release) waits, and says whether it worked.
-    MutexGuard
-    get token -> Token;
+    MutexGuard;
+    get token() -> Token;
 }
 
 guard! {
     /// [`quorate::ReadGuard`](crate::ReadGuard) for programs without async.
     ///
     /// It behaves as a [`MutexGuard`] does.
-    ReadGuard
+    ReadGuard;
 }
 
 guard! {
     /// [`quorate::WriteGuard`](crate::WriteGuard) for programs without async.
     ///
     /// It behaves as a [`MutexGuard`] does.
-    WriteGuard
-    get token -> Token;
+    WriteGuard;
+    get token() -> Token;
     call read() -> ReadGuard;
-}
-
-guard! {
-    /// [`quorate::PermitGuard`](crate::PermitGuard) for programs without async.
-    ///
-    /// It behaves as a [`MutexGuard`] does.
-    PermitGuard
-    get permits -> u32;
-    get slot -> u32;
-    get slots -> Vec<u32>;
-}
-
-impl WriteGuard {
-    /// [`WriteGuard::downgrade`](crate::WriteGuard::downgrade); blocks.
-    ///
-    /// # Errors
-    ///
-    /// As [there](crate::WriteGuard::downgrade). [`is_inside_runtime`](Error::is_inside_runtime):
-    /// the write is released.
     ///
     /// # Examples
     ///
@@ -136,9 +72,17 @@ impl WriteGuard {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn downgrade(self) -> Result<ReadGuard, Error> {
-        Ok(caller::wait(self.inner.downgrade())??.mirrored())
-    }
+    last downgrade() -> ReadGuard = "the write is released";
+}
+
+guard! {
+    /// [`quorate::PermitGuard`](crate::PermitGuard) for programs without async.
+    ///
+    /// It behaves as a [`MutexGuard`] does.
+    PermitGuard;
+    get permits() -> u32;
+    get slot() -> u32;
+    get slots() -> Vec<u32>;
 }
 
 mirror! {
@@ -146,35 +90,33 @@ mirror! {
     ///
     /// Dropping it releases all locks in the background: dropping never blocks and never fails.
     #[must_use = "the locks are released when the guard is dropped"]
-    AllGuard
-    get names -> impl Iterator<Item = &str>;
-    get holds -> impl Iterator<Item = (&str, &HoldId)>;
-    get tokens -> impl Iterator<Item = (&str, Option<Token>)>;
-    get is_held -> bool;
-    get remaining -> Duration;
+    AllGuard;
+    get names() -> impl Iterator<Item = &str>;
+    get holds() -> impl Iterator<Item = (&str, &HoldId)>;
+    get tokens() -> impl Iterator<Item = (&str, Option<Token>)>;
+    get is_held() -> bool;
+    get remaining() -> Duration;
     call extend(lease: Duration) -> ();
-    last release() or "the locks are released in the background";
+    last release() -> () = "the locks are released in the background";
+    lost lost_within(limit: Duration);
 }
-
-lost_within!(AllGuard);
 
 mirror! {
     /// [`quorate::Leadership`](crate::Leadership) for programs without async.
     ///
     /// Dropping it resigns in the background: dropping never blocks and never fails.
     #[must_use = "it resigns when it is dropped"]
-    Leadership
-    get name -> &str;
-    get hold -> &HoldId;
-    get votes -> usize;
-    get token -> Token;
-    get is_held -> bool;
-    get remaining -> Duration;
+    Leadership;
+    get name() -> &str;
+    get hold() -> &HoldId;
+    get votes() -> usize;
+    get token() -> Token;
+    get is_held() -> bool;
+    get remaining() -> Duration;
     call proclaim(value: impl AsRef<[u8]>) -> ();
-    last resign() or "it resigns in the background";
+    last resign() -> () = "it resigns in the background";
+    lost lost_within(limit: Duration);
 }
-
-lost_within!(Leadership);
 
 mirror! {
     /// [`quorate::Observer`](crate::Observer) for programs without async: an iterator whose `next`
@@ -203,7 +145,7 @@ mirror! {
     /// # }
     /// ```
     #[must_use = "it does nothing until it is asked for the next"]
-    Observer
+    Observer;
 }
 
 impl Observer {

@@ -1,4 +1,4 @@
-//! The locks: each is the async one, whose calls are waited for.
+//! The client and its locks: each is the async one, whose calls are waited for.
 
 use std::{fmt, time::Duration};
 
@@ -7,10 +7,115 @@ use super::{
     mirror::{Mirrored, mirror},
 };
 use crate::{
+    client::{Builder, Status, Survey},
     kinds::Preference,
-    locks::{self, FoundLocks, LockView, Lockable, after_work},
+    locks::{FoundLocks, LockView, Lockable, after_work},
     proto::{Error, HoldId, Leader, LockKind, Owner, Token},
 };
+
+mirror! {
+    /// [`quorate::Quorate`](crate::Quorate) for programs without async. Clones are the same client.
+    #[derive(Clone)]
+    Quorate;
+    make mutex(name: impl AsRef<str>) -> Mutex;
+    make fair_mutex(name: impl AsRef<str>) -> FairMutex;
+    make rw_lock(name: impl AsRef<str>) -> RwLock;
+    make semaphore(name: impl AsRef<str>, permits: u32) -> Semaphore;
+    make election(name: impl AsRef<str>) -> Election;
+    make redisson() -> Redisson;
+    make admin() -> Admin;
+    ask status() -> Status;
+    ask survey() -> Survey;
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// let guard = quorum.mutex("invoice:42").lock()?;
+    /// quorum.close()?;
+    /// assert!(!guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ask close() -> ();
+}
+
+impl Quorate {
+    /// [`Quorate::connect`](crate::Quorate::connect); blocks.
+    ///
+    /// Other settings: [`builder`](Self::builder).
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::connect_blocking`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # fn connect() -> Result<(), quorate::Error> {
+    /// use quorate::blocking::Quorate;
+    ///
+    /// let quorum =
+    ///     Quorate::connect(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect<A: AsRef<str>>(addresses: impl IntoIterator<Item = A>) -> Result<Self, Error> {
+        Self::builder().voters(addresses).connect_blocking()
+    }
+
+    /// Sets out the settings first; then [`Builder::connect_blocking`].
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// [`Quorate::lock_all`](crate::Quorate::lock_all).
+    pub fn lock_all<L: Into<Lockable>>(&self, locks: impl IntoIterator<Item = L>) -> LockAll {
+        self.inner.lock_all(locks).mirrored()
+    }
+}
+
+mirror! {
+    /// [`quorate::Redisson`](crate::Redisson) for programs without async.
+    #[derive(Clone)]
+    Redisson;
+    make mutex(name: impl AsRef<str>) -> Mutex;
+    make fair_mutex(name: impl AsRef<str>) -> FairMutex;
+    make rw_lock(name: impl AsRef<str>) -> RwLock;
+    make admin() -> Admin;
+}
+
+impl Builder {
+    /// Connects a client for programs without async. Blocks.
+    ///
+    /// Voters inside the process live in real time with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect). [`is_inside_runtime`](Error::is_inside_runtime): this would
+    /// block a thread on which tokio runs tasks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// use std::time::Duration;
+    ///
+    /// use quorate::blocking::Quorate;
+    ///
+    /// let voters = quorate::embedded::voters(5);
+    /// let settings = Quorate::builder().embedded(&voters).lease(Duration::from_secs(10));
+    /// let quorum = settings.connect_blocking()?;
+    /// assert!(quorum.status()?.has_quorum());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect_blocking(self) -> Result<Quorate, Error> {
+        Ok(caller::wait(self.connect())??.mirrored())
+    }
+}
 
 /// Defines a mutex. `$make` is the call on a client that returns it.
 macro_rules! exclusive {
@@ -19,7 +124,7 @@ macro_rules! exclusive {
             $(#[$about])*
             #[derive(Clone)]
             #[must_use = "it does nothing until it is locked"]
-            $name
+            $name;
             with owner(owner: &Owner);
             with lease(lease: Duration);
             with lease_fixed(lease: Duration);
@@ -42,9 +147,6 @@ macro_rules! exclusive {
             call lock_or_busy(limit: Duration) -> MutexGuard;
             call is_locked() -> bool;
             call inspect() -> LockView;
-        }
-
-        impl $name {
             /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, runs the
             /// work on the calling thread, and releases when the work is done, has failed or
             /// panics. The work is given its [`Token`].
@@ -73,15 +175,7 @@ macro_rules! exclusive {
             /// # Ok(())
             /// # }
             /// ```
-            pub fn run<T, E: From<Error>>(
-                &self,
-                work: impl FnOnce(Token) -> Result<T, E>,
-            ) -> Result<T, E> {
-                let guard = self.lock()?;
-                // Outside of the clients' runtime: the work may have one of its own.
-                let done = work(guard.token());
-                after_work(done, guard.release())
-            }
+            run run(token: Token) = lock;
         }
 
         impl From<$name> for Lockable {
@@ -114,14 +208,14 @@ mirror! {
     /// [there](crate::RwLock#owners).
     #[derive(Clone)]
     #[must_use = "it does nothing until it is locked"]
-    RwLock
+    RwLock;
     with owner(owner: &Owner);
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
     with hold_at_most(time: Duration);
     with preference(preference: Preference);
-    get reading -> Lockable;
-    get writing -> Lockable;
+    get reading() -> Lockable;
+    get writing() -> Lockable;
     ///
     /// # Examples
     ///
@@ -145,9 +239,6 @@ mirror! {
     call write_within(limit: Duration) -> Option<WriteGuard>;
     call write_or_busy(limit: Duration) -> WriteGuard;
     call inspect() -> LockView;
-}
-
-impl RwLock {
     /// Reads, works and gives the read back: waits as [`read`](Self::read) does, runs the work on
     /// the calling thread, and releases when the work is done, has failed or panics.
     ///
@@ -169,12 +260,7 @@ impl RwLock {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn run_read<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let guard = self.read()?;
-        let done = work();
-        after_work(done, guard.release())
-    }
-
+    run run_read() = read;
     /// Writes, works and gives the write back: waits as [`write`](Self::write) does, runs the work
     /// on the calling thread, and releases when the work is done, has failed or panics. The work is
     /// given its [`Token`].
@@ -197,21 +283,14 @@ impl RwLock {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn run_write<T, E: From<Error>>(
-        &self,
-        work: impl FnOnce(Token) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let guard = self.write()?;
-        let done = work(guard.token());
-        after_work(done, guard.release())
-    }
+    run run_write(token: Token) = write;
 }
 
 mirror! {
     /// [`quorate::Semaphore`](crate::Semaphore) for programs without async.
     #[derive(Clone)]
     #[must_use = "it does nothing until a permit is acquired"]
-    Semaphore
+    Semaphore;
     with owner(owner: &Owner);
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
@@ -239,9 +318,6 @@ mirror! {
     call acquire_many_within(wanted: u32, limit: Duration) -> Option<PermitGuard>;
     call acquire_many_or_busy(wanted: u32, limit: Duration) -> PermitGuard;
     call inspect() -> LockView;
-}
-
-impl Semaphore {
     /// Acquires a permit, works and gives it back: waits as [`acquire`](Self::acquire) does, runs
     /// the work on the calling thread, with the number of its permit, and releases when the work is
     /// done, has failed or panics.
@@ -264,18 +340,14 @@ impl Semaphore {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn run<T, E: From<Error>>(&self, work: impl FnOnce(u32) -> Result<T, E>) -> Result<T, E> {
-        let guard = self.acquire()?;
-        let done = work(guard.slot());
-        after_work(done, guard.release())
-    }
+    run run(slot: u32) = acquire;
 }
 
 mirror! {
     /// [`quorate::Election`](crate::Election) for programs without async.
     #[derive(Clone)]
     #[must_use = "it does nothing until somebody campaigns or asks"]
-    Election
+    Election;
     with lease(lease: Duration);
     with hold_at_most(time: Duration);
     ///
@@ -297,21 +369,14 @@ mirror! {
     call campaign_or_busy(value: impl AsRef<[u8]>, limit: Duration) -> Leadership;
     call leader() -> Option<Leader>;
     call inspect() -> LockView;
-}
-
-impl Election {
-    /// [`Election::observe`](crate::Election::observe): an iterator that blocks until something has
-    /// changed.
-    pub fn observe(&self) -> Observer {
-        self.inner.observe().mirrored()
-    }
+    make observe() -> Observer;
 }
 
 mirror! {
     /// [`quorate::LockAll`](crate::LockAll) for programs without async.
     #[derive(Clone)]
     #[must_use = "it does nothing until it is locked"]
-    LockAll
+    LockAll;
     ///
     /// # Examples
     ///
@@ -351,7 +416,7 @@ impl LockAll {
 mirror! {
     /// [`quorate::Admin`](crate::Admin) for programs without async.
     #[derive(Clone)]
-    Admin
+    Admin;
     ///
     /// # Examples
     ///
@@ -370,15 +435,5 @@ mirror! {
     call look(kind: LockKind, name: &str) -> LockView;
     call end(kind: LockKind, name: &str, hold: &HoldId) -> usize;
     call clear(kind: LockKind, name: &str) -> bool;
-}
-
-impl Admin {
-    /// [`Admin::find`](crate::Admin::find); blocks.
-    ///
-    /// # Errors
-    ///
-    /// [`is_inside_runtime`](Error::is_inside_runtime) only.
-    pub fn find(&self, names: &str, limit: usize) -> Result<FoundLocks, Error> {
-        caller::wait(self.inner.find(names, limit))
-    }
+    ask find(names: &str, limit: usize) -> FoundLocks;
 }

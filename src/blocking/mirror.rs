@@ -30,23 +30,23 @@ macro_rules! same {
 
 same!((), bool, usize, Leader, LockView);
 
-/// Defines the mirror of a type: `with` are its settings, `get` what it knows, `call` what it waits
-/// for, and `last` what it waits
-/// for and ends with, or what happens where it may not wait.
+/// Defines the mirror of a type, a row for each of its methods. The rules that begin with `@` say
+/// what the first word of a row means: `with` is a setting, `make` gives another type, `get` is
+/// what it knows, `call` is waited for, `ask` is one that cannot fail but where it may not wait,
+/// `last` is one that ends it, or else does what the row says, `run` works under what another call
+/// gives, and `lost` waits for a loss.
 macro_rules! mirror {
     (
-        $(#[$about:meta])* $name:ident
-        $(with $set:ident($value:ident: $setting:ty);)*
-        $(get $get:ident -> $known:ty;)*
-        $($(#[$more:meta])* call $call:ident($($arg:ident: $type:ty),*) -> $given:ty;)*
-        $(last $last:ident($($own:ident: $owned:ty),*) or $left:literal;)*
+        $(#[$about:meta])* $name:ident;
+        $($(#[$more:meta])* $how:ident $method:ident($($arg:ident: $type:ty),*)
+            $(-> $given:ty)? $(= $other:tt)?;)*
     ) => {
         $(#[$about])*
         pub struct $name {
-            inner: locks::$name,
+            inner: crate::$name,
         }
 
-        impl Mirrored for locks::$name {
+        impl Mirrored for crate::$name {
             type Mirror = $name;
 
             fn mirrored(self) -> $name {
@@ -55,45 +55,9 @@ macro_rules! mirror {
         }
 
         impl $name {
-            $(
-                #[doc = concat!("[`", stringify!($name), "::", stringify!($set), "`](crate::",
-                    stringify!($name), "::", stringify!($set), ").")]
-                pub fn $set(self, $value: $setting) -> Self {
-                    Self { inner: self.inner.$set($value) }
-                }
-            )*
-            $(
-                #[doc = concat!("[`", stringify!($name), "::", stringify!($get), "`](crate::",
-                    stringify!($name), "::", stringify!($get), ").")]
-                pub fn $get(&self) -> $known {
-                    self.inner.$get()
-                }
-            )*
-            $(
-                #[doc = concat!("[`", stringify!($name), "::", stringify!($call), "`](crate::",
-                    stringify!($name), "::", stringify!($call), "); blocks.")]
-                ///
-                /// # Errors
-                ///
-                #[doc = concat!("As [there](crate::", stringify!($name), "::", stringify!($call),
-                    "), and [`is_inside_runtime`](Error::is_inside_runtime): nothing was sent.")]
-                $(#[$more])*
-                pub fn $call(&self, $($arg: $type),*) -> Result<$given, Error> {
-                    Ok(caller::wait(self.inner.$call($($arg),*))??.mirrored())
-                }
-            )*
-            $(
-                #[doc = concat!("[`", stringify!($name), "::", stringify!($last), "`](crate::",
-                    stringify!($name), "::", stringify!($last), "); blocks.")]
-                ///
-                /// # Errors
-                ///
-                #[doc = concat!("As [there](crate::", stringify!($name), "::", stringify!($last),
-                    "), and [`is_inside_runtime`](Error::is_inside_runtime): ", $left, ".")]
-                pub fn $last(self, $($own: $owned),*) -> Result<(), Error> {
-                    caller::wait(self.inner.$last($($own),*))?
-                }
-            )*
+            $(mirror! {
+                @$how $name $(#[$more])* $method($($arg: $type),*) $(-> $given)? $(= $other)?
+            })*
         }
 
         impl fmt::Debug for $name {
@@ -101,6 +65,119 @@ macro_rules! mirror {
                 self.inner.fmt(f)
             }
         }
+    };
+    (@with $name:ident $method:ident($value:ident: $type:ty)) => {
+        #[doc = mirror!(@there $name $method ".")]
+        pub fn $method(self, $value: $type) -> Self {
+            Self { inner: self.inner.$method($value) }
+        }
+    };
+    (@make $name:ident $method:ident($($arg:ident: $type:ty),*) -> $made:ty) => {
+        #[doc = mirror!(@there $name $method ".")]
+        pub fn $method(&self, $($arg: $type),*) -> $made {
+            self.inner.$method($($arg),*).mirrored()
+        }
+    };
+    (@get $name:ident $method:ident() -> $known:ty) => {
+        #[doc = mirror!(@there $name $method ".")]
+        pub fn $method(&self) -> $known {
+            self.inner.$method()
+        }
+    };
+    (
+        @call $name:ident $(#[$more:meta])* $method:ident($($arg:ident: $type:ty),*) -> $given:ty
+    ) => {
+        #[doc = mirror!(@there $name $method "; blocks.")]
+        ///
+        /// # Errors
+        ///
+        #[doc = mirror!(@as_there $name $method "nothing was sent")]
+        $(#[$more])*
+        pub fn $method(&self, $($arg: $type),*) -> Result<$given, Error> {
+            Ok(caller::wait(self.inner.$method($($arg),*))??.mirrored())
+        }
+    };
+    (
+        @ask $name:ident $(#[$more:meta])* $method:ident($($arg:ident: $type:ty),*) -> $told:ty
+    ) => {
+        #[doc = mirror!(@there $name $method "; blocks.")]
+        ///
+        /// # Errors
+        ///
+        /// [`is_inside_runtime`](Error::is_inside_runtime) only: nothing was sent.
+        $(#[$more])*
+        pub fn $method(&self, $($arg: $type),*) -> Result<$told, Error> {
+            caller::wait(self.inner.$method($($arg),*))
+        }
+    };
+    (
+        @last $name:ident $(#[$more:meta])* $method:ident($($arg:ident: $type:ty),*) -> $given:ty
+            = $left:tt
+    ) => {
+        #[doc = mirror!(@there $name $method "; blocks.")]
+        ///
+        /// # Errors
+        ///
+        #[doc = mirror!(@as_there $name $method $left)]
+        $(#[$more])*
+        pub fn $method(self, $($arg: $type),*) -> Result<$given, Error> {
+            Ok(caller::wait(self.inner.$method($($arg),*))??.mirrored())
+        }
+    };
+    (
+        @run $name:ident $(#[$more:meta])* $method:ident($($get:ident: $type:ty)?) = $take:tt
+    ) => {
+        $(#[$more])*
+        pub fn $method<T, E: From<Error>>(
+            &self,
+            work: impl FnOnce($($type)?) -> Result<T, E>,
+        ) -> Result<T, E> {
+            let guard = self.$take()?;
+            // Outside of the clients' runtime: the work may have one of its own.
+            let done = work($(guard.$get())?);
+            after_work(done, guard.release())
+        }
+    };
+    (@lost $name:ident $method:ident($limit:ident: $type:ty)) => {
+        /// Waits until it is lost, no longer than `limit`, and returns why; `None` if it is
+        /// still held then. A pause between two steps of work that ends at once when there is
+        /// no point in going on.
+        ///
+        /// # Errors
+        ///
+        /// [`is_inside_runtime`](Error::is_inside_runtime) only.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # fn main() -> Result<(), quorate::Error> {
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+        /// # let mut steps = 0;
+        /// use std::time::Duration;
+        ///
+        /// let guard = quorum.mutex("invoice:42").lock()?;
+        /// while guard.lost_within(Duration::from_millis(10))?.is_none() {
+        ///     // one step of the work
+        /// #   steps += 1;
+        /// #   if steps == 2 { quorum.close()?; }
+        /// }
+        /// # assert!(!guard.is_held() && steps == 2);
+        /// # Ok(())
+        /// # }
+        /// ```
+        pub fn $method(&self, $limit: $type) -> Result<Option<Error>, Error> {
+            let lost = self.inner.lost();
+            caller::wait(async move { tokio::time::timeout($limit, lost).await.ok() })
+        }
+    };
+    (@there $name:ident $method:ident $end:literal) => {
+        concat!("[`", stringify!($name), "::", stringify!($method), "`](crate::",
+            stringify!($name), "::", stringify!($method), ")", $end)
+    };
+    (@as_there $name:ident $method:ident $left:tt) => {
+        concat!("As [there](crate::", stringify!($name), "::", stringify!($method),
+            "), and [`is_inside_runtime`](Error::is_inside_runtime): ", $left, ".")
     };
 }
 

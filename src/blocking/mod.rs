@@ -61,11 +61,9 @@
 //! Dropping never blocks, so clients, locks and guards may be dropped anywhere.
 
 mod caller;
-mod client;
 mod guards;
 mod kinds;
 mod mirror;
 
-pub use client::{Quorate, Redisson};
 pub use guards::{AllGuard, Leadership, MutexGuard, Observer, PermitGuard, ReadGuard, WriteGuard};
-pub use kinds::{Admin, Election, FairMutex, LockAll, Mutex, RwLock, Semaphore};
+pub use kinds::{Admin, Election, FairMutex, LockAll, Mutex, Quorate, Redisson, RwLock, Semaphore};
