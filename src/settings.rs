@@ -8,41 +8,56 @@ use crate::{
     proto::{ClientName, Drift, Error, RestartGuard, Rules, Suspicion, Terms},
 };
 
-/// What a client was built with.
-#[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
-pub(crate) struct Settings {
-    pub(crate) lease: Duration,
+/// Makes the settings, each with its default.
+macro_rules! settings {
+    ($($(#[$about:meta])* $name:ident: $type:ty = $default:expr;)*) => {
+        /// What a client was built with.
+        #[derive(Clone, Debug)]
+        #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
+        pub(crate) struct Settings {
+            $($(#[$about])* pub(crate) $name: $type,)*
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self { $($name: $default),* }
+            }
+        }
+    };
+}
+
+settings! {
+    lease: Duration = Settings::USUAL_LEASE;
     /// For how long a lock may be held, however often it is renewed.
-    pub(crate) hold_at_most: Option<Duration>,
-    pub(crate) voter_deadline: Duration,
+    hold_at_most: Option<Duration> = None;
+    voter_deadline: Duration = Duration::from_millis(200);
     /// The user has named it, so no voter has longer.
-    pub(crate) deadline_is_fixed: bool,
-    pub(crate) drift: Drift,
-    pub(crate) minimum_validity: Option<Duration>,
-    pub(crate) quorum_timeout: Duration,
-    pub(crate) poll_interval: Duration,
-    pub(crate) waiter_deadline: Option<Duration>,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) keys: Prefix,
-    pub(crate) restart_guard: RestartGuard,
-    pub(crate) longest_lease: Option<Duration>,
-    pub(crate) fence_memory: Duration,
-    pub(crate) replica_acks: ReplicaAcks,
+    deadline_is_fixed: bool = false;
+    drift: Drift = Drift::DEFAULT;
+    minimum_validity: Option<Duration> = None;
+    quorum_timeout: Duration = Duration::from_secs(10);
+    poll_interval: Duration = Duration::from_secs(2);
+    waiter_deadline: Option<Duration> = None;
+    connect_timeout: Duration = Duration::from_secs(5);
+    keys: Prefix = Prefix::default();
+    restart_guard: RestartGuard = RestartGuard::default();
+    longest_lease: Option<Duration> = None;
+    fence_memory: Duration = Duration::from_secs(10 * 60);
+    replica_acks: ReplicaAcks = ReplicaAcks::default();
     /// Servers may delete keys where their memory is full.
-    pub(crate) may_evict: bool,
+    may_evict: bool = false;
     /// How many requests to one voter leave together at most.
-    pub(crate) batch_size: usize,
+    batch_size: usize = 32;
     /// Whom metrics may name.
-    pub(crate) named: NamedLocks,
+    named: NamedLocks = NamedLocks::default();
     /// The number of the roster, where it is not the first.
-    pub(crate) roster: Option<u32>,
+    roster: Option<u32> = None;
     /// The client says to no voter what it believes of the voters, and connects all the same.
-    pub(crate) only_looks: bool,
+    only_looks: bool = false;
     /// What the user has called the client.
-    pub(crate) client_name: Option<String>,
+    client_name: Option<String> = None;
     /// Some of the voters are parts of a cluster.
-    pub(crate) in_cluster: bool,
+    in_cluster: bool = false;
 }
 
 /// What a grant needs in order to count.
@@ -63,35 +78,6 @@ impl ReplicaAcks {
     }
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            lease: Self::USUAL_LEASE,
-            hold_at_most: None,
-            voter_deadline: Duration::from_millis(200),
-            deadline_is_fixed: false,
-            drift: Drift::DEFAULT,
-            minimum_validity: None,
-            quorum_timeout: Duration::from_secs(10),
-            poll_interval: Duration::from_secs(2),
-            waiter_deadline: None,
-            connect_timeout: Duration::from_secs(5),
-            keys: Prefix::default(),
-            restart_guard: RestartGuard::default(),
-            longest_lease: None,
-            fence_memory: Duration::from_secs(10 * 60),
-            replica_acks: ReplicaAcks::default(),
-            may_evict: false,
-            batch_size: 32,
-            named: NamedLocks::default(),
-            roster: None,
-            only_looks: false,
-            client_name: None,
-            in_cluster: false,
-        }
-    }
-}
-
 impl Settings {
     const USUAL_LEASE: Duration = Duration::from_secs(30);
 
@@ -102,52 +88,39 @@ impl Settings {
     const LONGEST_MEMORY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        for (what, value) in [
+        let times = [
             ("voter deadline", self.voter_deadline),
             ("poll interval", self.poll_interval),
             ("quorum timeout", self.quorum_timeout),
             ("connect timeout", self.connect_timeout),
-        ] {
-            if value.is_zero() {
-                return Err(Error::invalid(format!("the {what} is zero")));
-            }
-        }
-        if self.roster == Some(0) {
-            return Err(Error::invalid("the roster is number 0, and the first is 1"));
-        }
-        if self.batch_size == 0 {
-            return Err(Error::invalid("the batch size is zero"));
-        }
-        let least = self.voter_deadline.saturating_mul(4);
-        if let Some(short) = self.waiter_deadline.filter(|deadline| *deadline < least) {
-            return Err(Error::invalid(format!(
+        ];
+        let (least, memory) = (self.voter_deadline.saturating_mul(4), self.fence_memory);
+        let why = if let Some((what, _)) = times.iter().find(|(_, time)| time.is_zero()) {
+            format!("the {what} is zero")
+        } else if self.roster == Some(0) {
+            "the roster is number 0, and the first is 1".into()
+        } else if self.batch_size == 0 {
+            "the batch size is zero".into()
+        } else if let Some(short) = self.waiter_deadline.filter(|deadline| *deadline < least) {
+            let deadline = self.voter_deadline;
+            format!(
                 "the waiter deadline of {short:?} is less than {least:?}, four times the voter \
-                 deadline of {:?}",
-                self.voter_deadline
-            )));
-        }
-        if self.fence_memory < Duration::from_millis(1) {
-            return Err(Error::invalid(format!(
-                "the fence memory of {:?} is less than a millisecond",
-                self.fence_memory
-            )));
-        }
-        if self.fence_memory > Self::LONGEST_MEMORY {
-            return Err(Error::invalid(format!(
-                "the fence memory of {:?} is over the limit of {:?}",
-                self.fence_memory,
-                Self::LONGEST_MEMORY
-            )));
-        }
-        if let Some(short) = self.replica_timeout().filter(|limit| limit.as_millis() == 0) {
-            return Err(Error::invalid(format!(
-                "the replica timeout of {short:?} is less than a millisecond"
-            )));
-        }
-        Self::check_hold_at_most(self.hold_at_most)?;
-        self.keys.check()?;
-        self.client_name()?;
-        self.rules(self.lease).map(drop)
+                 deadline of {deadline:?}"
+            )
+        } else if memory < Duration::from_millis(1) {
+            format!("the fence memory of {memory:?} is less than a millisecond")
+        } else if memory > Self::LONGEST_MEMORY {
+            let limit = Self::LONGEST_MEMORY;
+            format!("the fence memory of {memory:?} is over the limit of {limit:?}")
+        } else if let Some(short) = self.replica_timeout().filter(|limit| limit.as_millis() == 0) {
+            format!("the replica timeout of {short:?} is less than a millisecond")
+        } else {
+            Self::check_hold_at_most(self.hold_at_most)?;
+            self.keys.check()?;
+            self.client_name()?;
+            return self.rules(self.lease).map(drop);
+        };
+        Err(Error::invalid(why))
     }
 
     pub(crate) fn check_hold_at_most(time: Option<Duration>) -> Result<(), Error> {

@@ -127,178 +127,6 @@ impl Builder {
         self
     }
 
-    /// The lease of locks that name none. Default: 30 s. At least twice the voter deadline, at most
-    /// a day.
-    pub fn lease(mut self, lease: Duration) -> Self {
-        self.settings.lease = lease;
-        self
-    }
-
-    /// For how long a lock may be held, however often its lease is renewed: see
-    /// [`Mutex::hold_at_most`](crate::Mutex::hold_at_most). For locks that name no other time.
-    /// Default: no limit. At least a millisecond.
-    pub fn hold_at_most(mut self, time: Duration) -> Self {
-        self.settings.hold_at_most = Some(time);
-        self
-    }
-
-    /// How long one voter has to answer one request before it counts as silent. By default it has
-    /// 200 ms, or longer if its round trips take longer. A deadline that you set is not made
-    /// longer. If it is more than a tenth of the lease, that tenth counts instead.
-    ///
-    /// [`connect`](Self::connect) fails if a majority of the voters needs longer than it may have.
-    pub fn voter_deadline(mut self, deadline: Duration) -> Self {
-        self.settings.voter_deadline = deadline;
-        self.settings.deadline_is_fixed = true;
-        self
-    }
-
-    /// What clocks may differ by during a lease, and by which its validity is shorter: parts per
-    /// million of the lease, and a fixed time. Default: 10,000 (a hundredth) and 2 ms.
-    ///
-    /// **All clients need the same.** By it a client also judges whether a voter's clock has moved,
-    /// so one with more counts a voter that has ended the leases of others.
-    pub fn drift(mut self, ppm: u32, fixed: Duration) -> Self {
-        self.settings.drift = Drift { ppm, fixed };
-        self
-    }
-
-    /// A majority that comes with less validity left is given back. Default: half the lease.
-    pub fn minimum_validity(mut self, validity: Duration) -> Self {
-        self.settings.minimum_validity = Some(validity);
-        self
-    }
-
-    /// For how long `lock` goes on asking while too few voters answer, before it fails. Default:
-    /// 10 s. A caller that sets a limit of its own waits until then, whatever the voters do.
-    pub fn quorum_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.quorum_timeout = timeout;
-        self
-    }
-
-    /// How often observers of an election, and waiters for a read/write lock of Redisson, ask again
-    /// without a wake-up, in case one was lost. All other waiters stand in a queue, and do so after
-    /// a third of the [waiter deadline](Self::waiter_deadline). Default: 2 s.
-    pub fn poll_interval(mut self, interval: Duration) -> Self {
-        self.settings.poll_interval = interval;
-        self
-    }
-
-    /// How long a voter keeps the place of a waiter that does not ask again, in the queue of a
-    /// lock. A waiter that dies blocks those behind it for this time. Default: 5 s, or four times
-    /// the voter deadline if that is longer. At least four times the voter deadline, and never more
-    /// than the lease that the waiter asks for. For a [`Mutex`](crate::Mutex) in a cluster at
-    /// most 1.5 s, or four times the voter deadline. Waiters ask again after a third of it.
-    pub fn waiter_deadline(mut self, deadline: Duration) -> Self {
-        self.settings.waiter_deadline = Some(deadline);
-        self
-    }
-
-    /// How long [`connect`](Self::connect) tries to reach a majority that answers in time.
-    /// Default: 5 s.
-    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.connect_timeout = timeout;
-        self
-    }
-
-    /// Whether voters that may have forgotten votes are kept out of new holds. Default:
-    /// [`Relative`](RestartGuard::Relative). If it is [`Off`](RestartGuard::Off) in one client, it
-    /// must be in all.
-    pub fn restart_guard(mut self, guard: RestartGuard) -> Self {
-        self.settings.restart_guard = guard;
-        self
-    }
-
-    /// The longest lease that any client of these voters asks for. A voter that may have forgotten
-    /// votes is kept out of new holds for this time. Longer leases are refused, unless the [restart
-    /// guard](Self::restart_guard) is off. Default: 30 s.
-    ///
-    /// **All clients need the same.** A client with a shorter one counts a voter again while a hold
-    /// of another client may still stand that the voter forgot: two holders.
-    pub fn longest_lease(mut self, lease: Duration) -> Self {
-        self.settings.longest_lease = Some(lease);
-        self
-    }
-
-    /// For how long voters remember the token of a lock that nobody acquires, and whose hold nobody
-    /// renews. Default: 10 minutes.
-    ///
-    /// It must be longer than the time by which the wall clocks of any two clients differ. A token
-    /// is never lower than the wall clock of the client that gets it, in microseconds, so tokens
-    /// grow although voters forget them, as long as clocks agree to within this time. A voter caps
-    /// a client's clock at half of this time ahead of its own. Each name that was locked within
-    /// this time takes some 180 bytes of every voter.
-    pub fn fence_memory(mut self, memory: Duration) -> Self {
-        self.settings.fence_memory = memory;
-        self
-    }
-
-    /// How many replicas of a voter must acknowledge a grant before it counts as a vote. Default:
-    /// 0, none is asked.
-    ///
-    /// Redis answers before its replicas have what was written: one that is promoted may not know
-    /// the lock. With this, acquires and renewals are followed by a `WAIT`, in the same pipeline
-    /// and so without a further round trip from here. A grant that too few replicas had within the
-    /// [timeout](Self::replica_timeout) is no vote
-    /// ([`Cause::Unacknowledged`](crate::Cause::Unacknowledged)) and is given back. Refusals and
-    /// releases need nobody. Embedded voters have no replicas and are refused.
-    ///
-    /// An acknowledged vote is in the memory of that many replicas. It is not on their disks, and
-    /// it need not be with the one that is promoted, unless all replicas must acknowledge. Nor does
-    /// it end the [quarantine](Self::restart_guard) of one that takes over.
-    ///
-    /// While a `WAIT` is open its voter does nothing else for this client, so at most one is, and
-    /// grants that come meanwhile share the next. While too few replicas answer, each lasts for the
-    /// timeout and, with Redis' usual settings, up to a tenth of a second longer: such a voter is
-    /// as good as down for new locks of this client, and releases come so much later.
-    pub fn replica_acks(mut self, replicas: u32) -> Self {
-        self.settings.replica_acks.replicas = replicas;
-        self
-    }
-
-    /// How long replicas have to acknowledge a grant. Default: a quarter of the voter deadline. At
-    /// least a millisecond, and at most half the voter deadline, which is a tenth of the lease
-    /// where that is shorter. Without [`replica_acks`](Self::replica_acks) it means nothing.
-    pub fn replica_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.replica_acks.timeout = Some(timeout);
-        self
-    }
-
-    /// Accepts servers that delete keys when their memory is full: those with a `maxmemory` and a
-    /// `maxmemory-policy` other than `noeviction`. Default: false, they are not connected to.
-    ///
-    /// **Unsafe.** The keys of locks have an expiry, and so are what such a server deletes first.
-    /// A lock whose votes were deleted may be given to somebody else at once, while its holder
-    /// still trusts it. A server that has deleted keys is in
-    /// [quarantine](crate::Quarantine::Emptied), but this is noticed up to ten seconds later. For
-    /// servers that you cannot configure, and locks that need not exclude.
-    pub fn allow_eviction(mut self, allow: bool) -> Self {
-        self.settings.may_evict = allow;
-        self
-    }
-
-    /// How many requests to one voter leave together at most. Default: 32.
-    ///
-    /// What is asked of a voter while others of this client's requests are on their way to it
-    /// gathers and leaves as one call, which costs client and server a fraction of what they cost
-    /// one by one. A voter does nothing else while it runs a call, some 0.2 ms for 32 requests.
-    /// With 1 each request leaves by itself, at once.
-    pub fn batch_size(mut self, most: usize) -> Self {
-        self.settings.batch_size = most;
-        self
-    }
-
-    /// What the names of all keys on the voters begin with: `<prefix>:{<lock name>}`, and names
-    /// derived from it. Default: `quorate`. It is not empty and has no brace. Only locks of
-    /// [Redisson](crate::Redisson) have names of their own, whatever the prefix.
-    ///
-    /// Clients with different prefixes do not see each other's locks. Braces and percent signs of a
-    /// lock name are percent-encoded, so that the braces always mark the hash tag.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.settings.keys = Prefix::new(prefix);
-        self
-    }
-
     /// The locks that metrics name, in a label `lock`: by their names, or many at once by what
     /// their names begin with and a `*`. The label says what is given here, so it has no more
     /// values than this; a lock for which there are several gets the first. Default: none has it.
@@ -310,35 +138,6 @@ impl Builder {
     /// ```
     pub fn named_metrics<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.settings.named = NamedLocks::new(names);
-        self
-    }
-
-    /// What the client is called. The ids of its holds begin with it, as in
-    /// `web-1.4711@5f0ad4b396b14a3c8c2f:1000042`, so that people find the process: see
-    /// [`HoldId::client_name`](crate::HoldId::client_name). 1 to 64 letters, digits, `.`, `_` and
-    /// `-`; [`connect`](Self::connect) refuses other names. Default: the host, of which the last 20
-    /// letters count, and the process id. A client that has only embedded voters has none by
-    /// default.
-    ///
-    /// The name need not be the only one of its kind: random digits follow it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), quorate::Error> {
-    /// # let voters = quorate::embedded::voters(3);
-    /// let builder = quorate::Quorate::builder().embedded(&voters).client_name("billing-1");
-    /// let quorum = builder.connect().await?;
-    /// let guard = quorum.mutex("invoice:42").lock().await?;
-    /// let seen = quorum.mutex("invoice:42").inspect().await?;
-    /// assert_eq!(seen.holders[0].client_name.as_deref(), Some("billing-1"));
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn client_name(mut self, name: impl Into<String>) -> Self {
-        self.settings.client_name = Some(name.into());
         self
     }
 
@@ -371,43 +170,6 @@ impl Builder {
     /// ```
     pub fn replacing(mut self, old: impl Into<VoterSet>) -> Self {
         self.replaced = Some(old.into());
-        self
-    }
-
-    /// The number of the roster: of the list of voters that this client has. Default: 1. Count it
-    /// up when you change the voters, with the first client that [replaces](Self::replacing) the
-    /// old ones by the new.
-    ///
-    /// Clients say to each voter which roster they have, with how many voters, whether these
-    /// replace others, and the [longest lease](Self::longest_lease), the [drift](Self::drift) and
-    /// whether the [restart guard](Self::restart_guard) is off. They compare that on each new
-    /// connection and every 15 seconds, never on the way of a lock. Clients are out of step if
-    ///
-    /// - they have the same roster with different numbers of voters,
-    /// - they have different longest leases or drifts, or one has no restart guard, or
-    /// - they are more than one step apart. The steps of a change from roster 1 to 2 are: roster 1;
-    ///   roster 2, replacing; roster 2.
-    ///
-    /// A client that finds itself out of step with clients that a voter knows from the last longest
-    /// lease and 45 s does not connect ([`is_out_of_step`](Error::is_out_of_step)); nor does
-    /// one whose voters were replaced meanwhile, for 30 days. One that finds it later logs an
-    /// error, sets the metric [`OUT_OF_STEP`](crate::metric::OUT_OF_STEP), gets no new locks until
-    /// it is over, and loses those that it holds and renews. A client that cannot compare on a
-    /// majority of the voters is [not connected](Error::is_not_connected).
-    ///
-    /// Nothing is found where the clients have no voter in common and no client that has voters of
-    /// both, or where the voters of one roster are as many and others. Clients with different
-    /// prefixes do not meet. A client that has only embedded voters takes part only if it names
-    /// a roster.
-    pub fn roster(mut self, number: u32) -> Self {
-        self.settings.roster = Some(number);
-        self
-    }
-
-    /// Takes no part in the [roster](Self::roster): this client says to no voter what it believes,
-    /// and connects whatever others believe. For tools that take no locks. Default: false.
-    pub fn only_looks(mut self, only: bool) -> Self {
-        self.settings.only_looks = only;
         self
     }
 
@@ -488,4 +250,204 @@ impl Builder {
         let parts = LockParts { coordinator, holds, forms, dialect: None };
         Ok(Quorate { parts: Arc::new(parts) })
     }
+}
+
+/// Makes a method of the builder for each setting: what it does with all of them.
+macro_rules! settings {
+    ($(
+        $(#[$about:meta])* $name:ident($($value:ident: $type:ty),+) => |$it:ident| $set:expr;
+    )*) => {
+        impl Builder {
+            $(
+                $(#[$about])*
+                pub fn $name(mut self, $($value: $type),+) -> Self {
+                    let $it = &mut self.settings;
+                    $set;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+settings! {
+    /// The lease of locks that name none. Default: 30 s. At least twice the voter deadline, at most
+    /// a day.
+    lease(lease: Duration) => |it| it.lease = lease;
+
+    /// For how long a lock may be held, however often its lease is renewed: see
+    /// [`Mutex::hold_at_most`](crate::Mutex::hold_at_most). For locks that name no other time.
+    /// Default: no limit. At least a millisecond.
+    hold_at_most(time: Duration) => |it| it.hold_at_most = Some(time);
+
+    /// How long one voter has to answer one request before it counts as silent. By default it has
+    /// 200 ms, or longer if its round trips take longer. A deadline that you set is not made
+    /// longer. If it is more than a tenth of the lease, that tenth counts instead.
+    ///
+    /// [`connect`](Self::connect) fails if a majority of the voters needs longer than it may have.
+    voter_deadline(deadline: Duration) => |it| {
+        it.voter_deadline = deadline;
+        it.deadline_is_fixed = true;
+    };
+
+    /// What clocks may differ by during a lease, and by which its validity is shorter: parts per
+    /// million of the lease, and a fixed time. Default: 10,000 (a hundredth) and 2 ms.
+    ///
+    /// **All clients need the same.** By it a client also judges whether a voter's clock has moved,
+    /// so one with more counts a voter that has ended the leases of others.
+    drift(ppm: u32, fixed: Duration) => |it| it.drift = Drift { ppm, fixed };
+
+    /// A majority that comes with less validity left is given back. Default: half the lease.
+    minimum_validity(validity: Duration) => |it| it.minimum_validity = Some(validity);
+
+    /// For how long `lock` goes on asking while too few voters answer, before it fails. Default:
+    /// 10 s. A caller that sets a limit of its own waits until then, whatever the voters do.
+    quorum_timeout(timeout: Duration) => |it| it.quorum_timeout = timeout;
+
+    /// How often observers of an election, and waiters for a read/write lock of Redisson, ask again
+    /// without a wake-up, in case one was lost. All other waiters stand in a queue, and do so after
+    /// a third of the [waiter deadline](Self::waiter_deadline). Default: 2 s.
+    poll_interval(interval: Duration) => |it| it.poll_interval = interval;
+
+    /// How long a voter keeps the place of a waiter that does not ask again, in the queue of a
+    /// lock. A waiter that dies blocks those behind it for this time. Default: 5 s, or four times
+    /// the voter deadline if that is longer. At least four times the voter deadline, and never more
+    /// than the lease that the waiter asks for. For a [`Mutex`](crate::Mutex) in a cluster at
+    /// most 1.5 s, or four times the voter deadline. Waiters ask again after a third of it.
+    waiter_deadline(deadline: Duration) => |it| it.waiter_deadline = Some(deadline);
+
+    /// How long [`connect`](Self::connect) tries to reach a majority that answers in time.
+    /// Default: 5 s.
+    connect_timeout(timeout: Duration) => |it| it.connect_timeout = timeout;
+
+    /// Whether voters that may have forgotten votes are kept out of new holds. Default:
+    /// [`Relative`](RestartGuard::Relative). If it is [`Off`](RestartGuard::Off) in one client, it
+    /// must be in all.
+    restart_guard(guard: RestartGuard) => |it| it.restart_guard = guard;
+
+    /// The longest lease that any client of these voters asks for. A voter that may have forgotten
+    /// votes is kept out of new holds for this time. Longer leases are refused, unless the [restart
+    /// guard](Self::restart_guard) is off. Default: 30 s.
+    ///
+    /// **All clients need the same.** A client with a shorter one counts a voter again while a hold
+    /// of another client may still stand that the voter forgot: two holders.
+    longest_lease(lease: Duration) => |it| it.longest_lease = Some(lease);
+
+    /// For how long voters remember the token of a lock that nobody acquires, and whose hold nobody
+    /// renews. Default: 10 minutes.
+    ///
+    /// It must be longer than the time by which the wall clocks of any two clients differ. A token
+    /// is never lower than the wall clock of the client that gets it, in microseconds, so tokens
+    /// grow although voters forget them, as long as clocks agree to within this time. A voter caps
+    /// a client's clock at half of this time ahead of its own. Each name that was locked within
+    /// this time takes some 180 bytes of every voter.
+    fence_memory(memory: Duration) => |it| it.fence_memory = memory;
+
+    /// How many replicas of a voter must acknowledge a grant before it counts as a vote. Default:
+    /// 0, none is asked.
+    ///
+    /// Redis answers before its replicas have what was written: one that is promoted may not know
+    /// the lock. With this, acquires and renewals are followed by a `WAIT`, in the same pipeline
+    /// and so without a further round trip from here. A grant that too few replicas had within the
+    /// [timeout](Self::replica_timeout) is no vote
+    /// ([`Cause::Unacknowledged`](crate::Cause::Unacknowledged)) and is given back. Refusals and
+    /// releases need nobody. Embedded voters have no replicas and are refused.
+    ///
+    /// An acknowledged vote is in the memory of that many replicas. It is not on their disks, and
+    /// it need not be with the one that is promoted, unless all replicas must acknowledge. Nor does
+    /// it end the [quarantine](Self::restart_guard) of one that takes over.
+    ///
+    /// While a `WAIT` is open its voter does nothing else for this client, so at most one is, and
+    /// grants that come meanwhile share the next. While too few replicas answer, each lasts for the
+    /// timeout and, with Redis' usual settings, up to a tenth of a second longer: such a voter is
+    /// as good as down for new locks of this client, and releases come so much later.
+    replica_acks(replicas: u32) => |it| it.replica_acks.replicas = replicas;
+
+    /// How long replicas have to acknowledge a grant. Default: a quarter of the voter deadline. At
+    /// least a millisecond, and at most half the voter deadline, which is a tenth of the lease
+    /// where that is shorter. Without [`replica_acks`](Self::replica_acks) it means nothing.
+    replica_timeout(timeout: Duration) => |it| it.replica_acks.timeout = Some(timeout);
+
+    /// Accepts servers that delete keys when their memory is full: those with a `maxmemory` and a
+    /// `maxmemory-policy` other than `noeviction`. Default: false, they are not connected to.
+    ///
+    /// **Unsafe.** The keys of locks have an expiry, and so are what such a server deletes first.
+    /// A lock whose votes were deleted may be given to somebody else at once, while its holder
+    /// still trusts it. A server that has deleted keys is in
+    /// [quarantine](crate::Quarantine::Emptied), but this is noticed up to ten seconds later. For
+    /// servers that you cannot configure, and locks that need not exclude.
+    allow_eviction(allow: bool) => |it| it.may_evict = allow;
+
+    /// How many requests to one voter leave together at most. Default: 32.
+    ///
+    /// What is asked of a voter while others of this client's requests are on their way to it
+    /// gathers and leaves as one call, which costs client and server a fraction of what they cost
+    /// one by one. A voter does nothing else while it runs a call, some 0.2 ms for 32 requests.
+    /// With 1 each request leaves by itself, at once.
+    batch_size(most: usize) => |it| it.batch_size = most;
+
+    /// What the names of all keys on the voters begin with: `<prefix>:{<lock name>}`, and names
+    /// derived from it. Default: `quorate`. It is not empty and has no brace. Only locks of
+    /// [Redisson](crate::Redisson) have names of their own, whatever the prefix.
+    ///
+    /// Clients with different prefixes do not see each other's locks. Braces and percent signs of a
+    /// lock name are percent-encoded, so that the braces always mark the hash tag.
+    prefix(prefix: impl Into<String>) => |it| it.keys = Prefix::new(prefix);
+
+    /// What the client is called. The ids of its holds begin with it, as in
+    /// `web-1.4711@5f0ad4b396b14a3c8c2f:1000042`, so that people find the process: see
+    /// [`HoldId::client_name`](crate::HoldId::client_name). 1 to 64 letters, digits, `.`, `_` and
+    /// `-`; [`connect`](Self::connect) refuses other names. Default: the host, of which the last 20
+    /// letters count, and the process id. A client that has only embedded voters has none by
+    /// default.
+    ///
+    /// The name need not be the only one of its kind: random digits follow it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// let builder = quorate::Quorate::builder().embedded(&voters).client_name("billing-1");
+    /// let quorum = builder.connect().await?;
+    /// let guard = quorum.mutex("invoice:42").lock().await?;
+    /// let seen = quorum.mutex("invoice:42").inspect().await?;
+    /// assert_eq!(seen.holders[0].client_name.as_deref(), Some("billing-1"));
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    client_name(name: impl Into<String>) => |it| it.client_name = Some(name.into());
+
+    /// The number of the roster: of the list of voters that this client has. Default: 1. Count it
+    /// up when you change the voters, with the first client that [replaces](Self::replacing) the
+    /// old ones by the new.
+    ///
+    /// Clients say to each voter which roster they have, with how many voters, whether these
+    /// replace others, and the [longest lease](Self::longest_lease), the [drift](Self::drift) and
+    /// whether the [restart guard](Self::restart_guard) is off. They compare that on each new
+    /// connection and every 15 seconds, never on the way of a lock. Clients are out of step if
+    ///
+    /// - they have the same roster with different numbers of voters,
+    /// - they have different longest leases or drifts, or one has no restart guard, or
+    /// - they are more than one step apart. The steps of a change from roster 1 to 2 are: roster 1;
+    ///   roster 2, replacing; roster 2.
+    ///
+    /// A client that finds itself out of step with clients that a voter knows from the last longest
+    /// lease and 45 s does not connect ([`is_out_of_step`](Error::is_out_of_step)); nor does
+    /// one whose voters were replaced meanwhile, for 30 days. One that finds it later logs an
+    /// error, sets the metric [`OUT_OF_STEP`](crate::metric::OUT_OF_STEP), gets no new locks until
+    /// it is over, and loses those that it holds and renews. A client that cannot compare on a
+    /// majority of the voters is [not connected](Error::is_not_connected).
+    ///
+    /// Nothing is found where the clients have no voter in common and no client that has voters of
+    /// both, or where the voters of one roster are as many and others. Clients with different
+    /// prefixes do not meet. A client that has only embedded voters takes part only if it names
+    /// a roster.
+    roster(number: u32) => |it| it.roster = Some(number);
+
+    /// Takes no part in the [roster](Self::roster): this client says to no voter what it believes,
+    /// and connects whatever others believe. For tools that take no locks. Default: false.
+    only_looks(only: bool) => |it| it.only_looks = only;
 }

@@ -13,9 +13,6 @@ use crate::{
 const VOTERS: &str = "QUORATE_VOTERS";
 const CLUSTER: &str = "QUORATE_CLUSTER";
 const CLUSTER_VOTERS: &str = "QUORATE_CLUSTER_VOTERS";
-const REPLACED_VOTERS: &str = "QUORATE_REPLACED_VOTERS";
-const REPLACED_CLUSTER: &str = "QUORATE_REPLACED_CLUSTER";
-const REPLACED_CLUSTER_VOTERS: &str = "QUORATE_REPLACED_CLUSTER_VOTERS";
 const USER: &str = "QUORATE_USER";
 const PASSWORD: &str = "QUORATE_PASSWORD";
 const PASSWORD_FILE: &str = "QUORATE_PASSWORD_FILE";
@@ -60,21 +57,12 @@ const SETTINGS: [(&str, Set); 19] = [
     ("QUORATE_PREFIX", |builder, text| Ok(builder.prefix(text))),
 ];
 
-/// All others.
-const OTHERS: [&str; 12] = [
-    VOTERS,
-    CLUSTER,
-    CLUSTER_VOTERS,
-    REPLACED_VOTERS,
-    REPLACED_CLUSTER,
-    REPLACED_CLUSTER_VOTERS,
-    USER,
-    PASSWORD,
-    PASSWORD_FILE,
-    CA_FILE,
-    CERTIFICATE_FILE,
-    KEY_FILE,
-];
+// Those that are read together.
+const SET: [&str; 3] = [VOTERS, CLUSTER, CLUSTER_VOTERS];
+const REPLACED: [&str; 3] =
+    ["QUORATE_REPLACED_VOTERS", "QUORATE_REPLACED_CLUSTER", "QUORATE_REPLACED_CLUSTER_VOTERS"];
+const LOGIN: [&str; 3] = [USER, PASSWORD, PASSWORD_FILE];
+const TLS: [&str; 3] = [CA_FILE, CERTIFICATE_FILE, KEY_FILE];
 
 impl Builder {
     /// The settings that the environment has: what an operator sets, without a change of the
@@ -172,7 +160,8 @@ impl Builder {
 
     /// The names of the variables that [`from_env`](Self::from_env) reads.
     pub fn variables() -> impl Iterator<Item = &'static str> {
-        SETTINGS.iter().map(|(name, _)| *name).chain(OTHERS)
+        let others = [SET, REPLACED, LOGIN, TLS].into_iter().flatten();
+        SETTINGS.iter().map(|(name, _)| *name).chain(others)
     }
 }
 
@@ -209,8 +198,7 @@ impl Variables {
     }
 
     fn with_credentials(&self, builder: Builder) -> Result<Builder, Error> {
-        let [user, password, file] =
-            [USER, PASSWORD, PASSWORD_FILE].map(|name| self.get(name).map(str::to_owned));
+        let [user, password, file] = LOGIN.map(|name| self.get(name).map(str::to_owned));
         let why = match (&user, &password, &file) {
             (_, Some(_), Some(_)) => format!("{PASSWORD} and {PASSWORD_FILE} are both set"),
             (Some(_), None, None) => {
@@ -250,7 +238,7 @@ impl Variables {
 
     #[cfg(not(feature = "tls"))]
     fn with_tls(&self, builder: Builder) -> Result<Builder, Error> {
-        match [CA_FILE, CERTIFICATE_FILE, KEY_FILE].iter().find(|name| self.get(name).is_some()) {
+        match TLS.iter().find(|name| self.get(name).is_some()) {
             Some(name) => {
                 Err(Error::invalid(format!("{name} is set, but the feature `tls` is off")))
             }
@@ -259,40 +247,33 @@ impl Variables {
     }
 
     fn with_voters(&self, builder: Builder) -> Result<Builder, Error> {
-        let builder = match self.get(VOTERS) {
-            Some(voters) => builder.voters(addresses(voters)),
-            None if self.get(CLUSTER).is_some() => builder,
-            None => {
-                return Err(Error::invalid(format!(
-                    "{VOTERS} is not set: it names the servers, for example \
-                     {VOTERS}=\"redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3\"; the \
-                     servers of a Redis Cluster go into {CLUSTER}"
-                )));
-            }
-        };
-        let voters = self.cluster(CLUSTER, CLUSTER_VOTERS)?;
-        let builder = voters.into_iter().fold(builder, Builder::cluster);
-        let addresses = self.get(REPLACED_VOTERS).map(addresses);
-        let cluster = self.cluster(REPLACED_CLUSTER, REPLACED_CLUSTER_VOTERS)?;
-        if addresses.is_none() && cluster.is_none() {
-            return Ok(builder);
+        if self.get(VOTERS).or(self.get(CLUSTER)).is_none() {
+            return Err(Error::invalid(format!(
+                "{VOTERS} is not set: it names the servers, for example \
+                 {VOTERS}=\"redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3\"; the servers of a \
+                 Redis Cluster go into {CLUSTER}"
+            )));
         }
-        let replaced = VoterSet::new().voters(addresses.into_iter().flatten());
-        Ok(builder.replacing(cluster.into_iter().fold(replaced, VoterSet::cluster)))
+        let (voters, replaced) = (self.voters(SET)?.unwrap_or_default(), self.voters(REPLACED)?);
+        Ok(Builder { voters, replaced, ..builder })
     }
 
-    fn cluster(&self, seeds: &str, votes: &str) -> Result<Option<Cluster>, Error> {
-        match (self.get(seeds), self.get(votes)) {
-            (Some(seeds), None) => Ok(Some(Cluster::new(addresses(seeds)))),
-            (Some(seeds), Some(voters)) => {
-                let number = voters.trim().parse();
-                let number =
-                    number.map_err(|_| wrong(votes, voters, "a number of voters is expected"))?;
-                Ok(Some(Cluster::new(addresses(seeds)).voters(number)))
+    /// Servers and the voters of a cluster; `None` if neither is set.
+    fn voters(&self, [servers, cluster, votes]: [&str; 3]) -> Result<Option<VoterSet>, Error> {
+        let set = self.get(servers).map(|servers| VoterSet::new().voters(addresses(servers)));
+        let (seeds, number) = match (self.get(cluster), self.get(votes)) {
+            (Some(seeds), number) => (seeds, number),
+            (None, None) => return Ok(set),
+            (None, Some(_)) => {
+                return Err(Error::invalid(format!("{votes} is set without {cluster}")));
             }
-            (None, Some(_)) => Err(Error::invalid(format!("{votes} is set without {seeds}"))),
-            (None, None) => Ok(None),
+        };
+        let mut cluster = Cluster::new(addresses(seeds));
+        if let Some(number) = number {
+            let expected = |_| wrong(votes, number, "a number of voters is expected");
+            cluster = cluster.voters(number.trim().parse().map_err(expected)?);
         }
+        Ok(Some(set.unwrap_or_default().cluster(cluster)))
     }
 
     fn get(&self, name: &str) -> Option<&str> {

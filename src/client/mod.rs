@@ -4,7 +4,6 @@ mod builder;
 mod connect;
 mod env;
 mod status;
-mod survey;
 mod voters;
 
 use std::{fmt, sync::Arc};
@@ -12,8 +11,7 @@ use std::{fmt, sync::Arc};
 use futures::future::join_all;
 
 pub use builder::Builder;
-pub use status::{SetStatus, Status, VoterStatus};
-pub use survey::{Survey, VoterSurvey};
+pub use status::{SetStatus, Status, Survey, VoterStatus, VoterSurvey};
 pub use voters::{Cluster, SharedPrimaries, VoterSet};
 
 use crate::{
