@@ -19,71 +19,6 @@
 
 use std::sync::Arc;
 
-/// Time to the answer of `lock`, `try_lock`, `lock_within` and their like.
-pub const ACQUIRE_SECONDS: &str = "quorate_acquire_seconds";
-/// The part of it that passed before the attempt that won began.
-pub const WAIT_SECONDS: &str = "quorate_wait_seconds";
-/// Attempts that a grant took.
-pub const GRANT_ATTEMPTS: &str = "quorate_grant_attempts";
-/// What was left of the validity when a lock was given.
-pub const GRANT_VALIDITY: &str = "quorate_grant_validity_ratio";
-/// What was left of the validity when a majority had renewed.
-pub const RENEWAL_VALIDITY: &str = "quorate_renewal_validity_ratio";
-/// Attempts to gather a majority.
-pub const ATTEMPTS: &str = "quorate_attempts_total";
-/// Answers to acquires and renewals.
-pub const VERDICTS: &str = "quorate_verdicts_total";
-/// Grants that too few replicas acknowledged in time.
-pub const UNACKNOWLEDGED: &str = "quorate_unacknowledged_total";
-/// Time to a voter's answer.
-pub const VOTER_SECONDS: &str = "quorate_voter_seconds";
-/// How long the oldest request of a call waited in the client before it left.
-pub const QUEUE_SECONDS: &str = "quorate_queue_seconds";
-/// Rounds of renewal.
-pub const RENEWALS: &str = "quorate_renewals_total";
-/// Time from the start of an acquisition to the end of its hold.
-pub const HOLD_SECONDS: &str = "quorate_hold_seconds";
-/// Age of the oldest hold.
-pub const OLDEST_HOLD_SECONDS: &str = "quorate_oldest_hold_seconds";
-/// Holds that ended without being released.
-pub const LOST: &str = "quorate_lost_total";
-/// Locks held now.
-pub const HELD: &str = "quorate_held";
-/// Callers waiting for a lock now.
-pub const WAITING: &str = "quorate_waiting";
-/// Why waiters asked again.
-pub const WAKEUPS: &str = "quorate_wakeups_total";
-/// Releases and undos that were given up.
-pub const LEAKED_VOTES: &str = "quorate_leaked_votes_total";
-/// Clients that use a voter.
-pub const CLIENTS: &str = "quorate_clients";
-/// Connections for scripts that stand now.
-pub const CONNECTIONS: &str = "quorate_connections";
-/// Clients for which a voter is in quarantine now.
-pub const QUARANTINED: &str = "quorate_quarantined";
-/// Quarantines begun.
-pub const QUARANTINES: &str = "quorate_quarantines_total";
-/// By how much a voter's clock was ahead of the client's wall clock.
-pub const CLOCK_AHEAD: &str = "quorate_clock_ahead_seconds";
-/// Clients for which a voter takes no new votes now.
-pub const REFUSING: &str = "quorate_refusing";
-/// Clients that disagree with others about who the voters are.
-pub const OUT_OF_STEP: &str = "quorate_out_of_step";
-/// How much of its memory a voter uses.
-pub const MEMORY: &str = "quorate_memory_ratio";
-/// From when the client's own certificate is valid, in seconds since 1970.
-pub const CERTIFICATE_START: &str = "quorate_certificate_start_seconds";
-/// Until when it is.
-pub const CERTIFICATE_END: &str = "quorate_certificate_end_seconds";
-/// Tokens that a majority had to be told.
-pub const TOKEN_REPAIRS: &str = "quorate_token_repairs_total";
-/// Holds that a task of a client gave to the next one in its line.
-pub const HANDOVERS: &str = "quorate_handovers_total";
-/// Observers of elections now.
-pub const OBSERVERS: &str = "quorate_observers";
-/// What observers of elections were told.
-pub const OBSERVED: &str = "quorate_observed_total";
-
 /// One metric.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -196,114 +131,102 @@ pub(super) const SUSPICION: Label =
 pub(super) const WATCHED: Label = label("outcome", &["leader", "no_leader", "unknown"]);
 pub(super) const REPAIRED: Label = label("outcome", &["stored", "failed"]);
 
-const fn metric(
-    kind: MetricKind,
-    name: &'static str,
-    labels: &'static [Label],
-    help: &'static str,
-) -> Metric {
-    Metric { name, kind, unit: MetricUnit::of(name), help, labels, buckets: &[] }
+const COUNTER: Metric = Metric {
+    name: "",
+    kind: MetricKind::Counter,
+    unit: MetricUnit::Count,
+    help: "",
+    labels: &[],
+    buckets: &[],
+};
+const GAUGE: Metric = Metric { kind: MetricKind::Gauge, ..COUNTER };
+
+const fn histogram(buckets: &'static [f64]) -> Metric {
+    Metric { kind: MetricKind::Histogram, buckets, ..COUNTER }
 }
 
-const fn counter(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
-    metric(MetricKind::Counter, name, labels, help)
+/// Makes a constant with the name of each metric, and the list of all.
+macro_rules! metrics {
+    ($($constant:ident = $name:literal: $kind:expr, [$($label:ident),*], $help:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $help, ".")]
+            pub const $constant: &str = $name;
+        )*
+
+        /// All there are.
+        pub const ALL: &[Metric] = &[$({
+            let (unit, labels) = (MetricUnit::of($name), &[$($label),*]);
+            Metric { name: $name, unit, help: $help, labels, ..$kind }
+        }),*];
+    };
 }
 
-const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str) -> Metric {
-    metric(MetricKind::Gauge, name, labels, help)
+metrics! {
+    ACQUIRE_SECONDS = "quorate_acquire_seconds": histogram(TIMES), [KIND, LOCK, ACQUIRED],
+        "time to an acquire's answer, waiting included";
+    WAIT_SECONDS = "quorate_wait_seconds": histogram(TIMES), [KIND, LOCK],
+        "time from the call to the start of the attempt that won the lock";
+    GRANT_ATTEMPTS = "quorate_grant_attempts": histogram(COUNTS), [KIND, LOCK],
+        "attempts to gather a majority until the lock was won";
+    GRANT_VALIDITY = "quorate_grant_validity_ratio": histogram(RATIOS), [KIND, LOCK],
+        "share of the validity that was left when the lock was given";
+    RENEWAL_VALIDITY = "quorate_renewal_validity_ratio": histogram(RATIOS), [KIND, LOCK],
+        "share of the validity that was left when a majority had renewed";
+    ATTEMPTS = "quorate_attempts_total": COUNTER, [KIND, LOCK, ATTEMPTED],
+        "attempts to gather a majority";
+    VERDICTS = "quorate_verdicts_total": COUNTER, [VOTER, VERDICT],
+        "answers of voters to acquires and renewals";
+    UNACKNOWLEDGED = "quorate_unacknowledged_total": COUNTER, [VOTER],
+        "grants that too few replicas acknowledged in time";
+    VOTER_SECONDS = "quorate_voter_seconds": histogram(TIMES), [VOTER],
+        "time to a voter's answer";
+    QUEUE_SECONDS = "quorate_queue_seconds": histogram(TIMES), [VOTER],
+        "time that the oldest request of a call waited in the client before it left";
+    RENEWALS = "quorate_renewals_total": COUNTER, [KIND, LOCK, RENEWED],
+        "rounds of renewal";
+    HOLD_SECONDS = "quorate_hold_seconds": histogram(HOLDS), [KIND, LOCK],
+        "time from the start of an acquisition to its hold's end";
+    OLDEST_HOLD_SECONDS = "quorate_oldest_hold_seconds": GAUGE, [KIND, LOCK],
+        "age of the oldest hold of the process that is held, told every 5 s";
+    LOST = "quorate_lost_total": COUNTER, [KIND, LOCK, LOSS],
+        "holds that ended without being released";
+    HELD = "quorate_held": GAUGE, [KIND, LOCK],
+        "locks held now";
+    WAITING = "quorate_waiting": GAUGE, [KIND, LOCK],
+        "callers waiting for a lock now";
+    WAKEUPS = "quorate_wakeups_total": COUNTER, [KIND, LOCK, WAKEUP],
+        "times that waiters asked again";
+    LEAKED_VOTES = "quorate_leaked_votes_total": COUNTER, [VOTER],
+        "releases and undos that the voter never confirmed";
+    CLIENTS = "quorate_clients": GAUGE, [VOTER],
+        "clients of the process that use the voter and are not closed";
+    CONNECTIONS = "quorate_connections": GAUGE, [VOTER],
+        "connections to the voter's servers that stand now";
+    QUARANTINED = "quorate_quarantined": GAUGE, [VOTER],
+        "clients for which the voter is in quarantine now";
+    QUARANTINES = "quorate_quarantines_total": COUNTER, [VOTER, SUSPICION],
+        "quarantines begun";
+    CLOCK_AHEAD = "quorate_clock_ahead_seconds": GAUGE, [VOTER],
+        "voter's clock ahead of the client's";
+    REFUSING = "quorate_refusing": GAUGE, [VOTER],
+        "clients for which the voter answers but takes no new votes now";
+    OUT_OF_STEP = "quorate_out_of_step": GAUGE, [VOTER],
+        "clients that disagree with others of the voter about the voters";
+    MEMORY = "quorate_memory_ratio": GAUGE, [VOTER],
+        "share of its maxmemory that the voter uses, if it has one";
+    CERTIFICATE_START = "quorate_certificate_start_seconds": GAUGE, [],
+        "time from which the client's own certificate is valid, since 1970";
+    CERTIFICATE_END = "quorate_certificate_end_seconds": GAUGE, [],
+        "time until which the client's own certificate is valid, since 1970";
+    TOKEN_REPAIRS = "quorate_token_repairs_total": COUNTER, [KIND, LOCK, REPAIRED],
+        "tokens that a majority had to be told";
+    HANDOVERS = "quorate_handovers_total": COUNTER, [KIND, LOCK],
+        "locks that went from task to task of one client";
+    OBSERVERS = "quorate_observers": GAUGE, [LOCK],
+        "observers of elections now";
+    OBSERVED = "quorate_observed_total": COUNTER, [LOCK, WATCHED],
+        "what observers of elections were told";
 }
-
-const fn histogram(
-    name: &'static str,
-    buckets: &'static [f64],
-    labels: &'static [Label],
-    help: &'static str,
-) -> Metric {
-    Metric { buckets, ..metric(MetricKind::Histogram, name, labels, help) }
-}
-
-/// All there are.
-pub const ALL: &[Metric] = &[
-    histogram(
-        ACQUIRE_SECONDS,
-        TIMES,
-        &[KIND, LOCK, ACQUIRED],
-        "time to an acquire's answer, waiting included",
-    ),
-    histogram(
-        WAIT_SECONDS,
-        TIMES,
-        &[KIND, LOCK],
-        "time from the call to the start of the attempt that won the lock",
-    ),
-    histogram(
-        GRANT_ATTEMPTS,
-        COUNTS,
-        &[KIND, LOCK],
-        "attempts to gather a majority until the lock was won",
-    ),
-    histogram(
-        GRANT_VALIDITY,
-        RATIOS,
-        &[KIND, LOCK],
-        "share of the validity that was left when the lock was given",
-    ),
-    histogram(
-        RENEWAL_VALIDITY,
-        RATIOS,
-        &[KIND, LOCK],
-        "share of the validity that was left when a majority had renewed",
-    ),
-    counter(ATTEMPTS, &[KIND, LOCK, ATTEMPTED], "attempts to gather a majority"),
-    counter(VERDICTS, &[VOTER, VERDICT], "answers of voters to acquires and renewals"),
-    counter(UNACKNOWLEDGED, &[VOTER], "grants that too few replicas acknowledged in time"),
-    histogram(VOTER_SECONDS, TIMES, &[VOTER], "time to a voter's answer"),
-    histogram(
-        QUEUE_SECONDS,
-        TIMES,
-        &[VOTER],
-        "time that the oldest request of a call waited in the client before it left",
-    ),
-    counter(RENEWALS, &[KIND, LOCK, RENEWED], "rounds of renewal"),
-    histogram(
-        HOLD_SECONDS,
-        HOLDS,
-        &[KIND, LOCK],
-        "time from the start of an acquisition to its hold's end",
-    ),
-    gauge(
-        OLDEST_HOLD_SECONDS,
-        &[KIND, LOCK],
-        "age of the oldest hold of the process that is held, told every 5 s",
-    ),
-    counter(LOST, &[KIND, LOCK, LOSS], "holds that ended without being released"),
-    gauge(HELD, &[KIND, LOCK], "locks held now"),
-    gauge(WAITING, &[KIND, LOCK], "callers waiting for a lock now"),
-    counter(WAKEUPS, &[KIND, LOCK, WAKEUP], "times that waiters asked again"),
-    counter(LEAKED_VOTES, &[VOTER], "releases and undos that the voter never confirmed"),
-    gauge(CLIENTS, &[VOTER], "clients of the process that use the voter and are not closed"),
-    gauge(CONNECTIONS, &[VOTER], "connections to the voter's servers that stand now"),
-    gauge(QUARANTINED, &[VOTER], "clients for which the voter is in quarantine now"),
-    counter(QUARANTINES, &[VOTER, SUSPICION], "quarantines begun"),
-    gauge(CLOCK_AHEAD, &[VOTER], "voter's clock ahead of the client's"),
-    gauge(REFUSING, &[VOTER], "clients for which the voter answers but takes no new votes now"),
-    gauge(OUT_OF_STEP, &[VOTER], "clients that disagree with others of the voter about the voters"),
-    gauge(MEMORY, &[VOTER], "share of its maxmemory that the voter uses, if it has one"),
-    gauge(
-        CERTIFICATE_START,
-        &[],
-        "time from which the client's own certificate is valid, since 1970",
-    ),
-    gauge(
-        CERTIFICATE_END,
-        &[],
-        "time until which the client's own certificate is valid, since 1970",
-    ),
-    counter(TOKEN_REPAIRS, &[KIND, LOCK, REPAIRED], "tokens that a majority had to be told"),
-    counter(HANDOVERS, &[KIND, LOCK], "locks that went from task to task of one client"),
-    gauge(OBSERVERS, &[LOCK], "observers of elections now"),
-    counter(OBSERVED, &[LOCK, WATCHED], "what observers of elections were told"),
-];
 
 /// The name of each histogram, with the upper bounds of its buckets.
 ///

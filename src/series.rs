@@ -19,7 +19,7 @@ use super::metric::{self, Label, NamedLocks};
 static METADATA: Metadata<'static> = Metadata::new("quorate", Level::INFO, Some("quorate"));
 
 /// A metric with all its labels.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Series(Key);
 
 impl Series {
@@ -27,6 +27,10 @@ impl Series {
     #[cfg(feature = "tls")]
     const fn alone(name: &'static str) -> Self {
         Self(Key::from_static_name(name))
+    }
+
+    fn by(labels: &Labelled, name: &'static str) -> Self {
+        Self(Key::from_parts(name, labels.0.clone()))
     }
 
     pub(crate) fn count(&self, more: u64) {
@@ -58,6 +62,15 @@ pub(crate) static CERTIFICATE_END: Series = Series::alone(metric::CERTIFICATE_EN
 pub(crate) struct Family(Vec<(&'static str, Series)>);
 
 impl Family {
+    fn by(labels: &Labelled, name: &'static str, label: Label) -> Self {
+        let series = |value| {
+            let mut labels = labels.clone();
+            labels.0.push(metrics::Label::from_static_parts(label.name, value));
+            (value, Series::by(&labels, name))
+        };
+        Self(label.values.iter().copied().map(series).collect())
+    }
+
     fn begin(&self) {
         self.0.iter().for_each(|(_, series)| series.count(0));
     }
@@ -70,89 +83,53 @@ impl Family {
 }
 
 /// What all series of a lock, or of a voter, are labelled with.
+#[derive(Clone)]
 struct Labelled(Vec<metrics::Label>);
-
-impl Labelled {
-    fn series(&self, name: &'static str) -> Series {
-        Series(Key::from_parts(name, self.0.clone()))
-    }
-
-    fn family(&self, name: &'static str, label: Label) -> Family {
-        let series = |value| {
-            let mut labels = self.0.clone();
-            labels.push(metrics::Label::from_static_parts(label.name, value));
-            (value, Series(Key::from_parts(name, labels)))
-        };
-        Family(label.values.iter().copied().map(series).collect())
-    }
-}
-
-/// Those of the locks of one kind, or of one of them that is named.
-#[derive(Debug)]
-pub(crate) struct LockSeries {
-    labels: LockLabels,
-    pub(crate) acquire_seconds: Family,
-    pub(crate) wait_seconds: Series,
-    pub(crate) grant_attempts: Series,
-    pub(crate) grant_validity: Series,
-    pub(crate) renewal_validity: Series,
-    pub(crate) attempts: Family,
-    pub(crate) renewals: Family,
-    pub(crate) hold_seconds: Series,
-    pub(crate) lost: Family,
-    pub(crate) held: Series,
-    pub(crate) waiting: Series,
-    pub(crate) wakeups: Family,
-    pub(crate) token_repairs: Family,
-    pub(crate) handovers: Series,
-}
-
-/// What the series of locks are labelled with.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct LockLabels {
-    kind: &'static str,
-    lock: Option<Arc<str>>,
-}
-
-impl LockLabels {
-    fn labelled(&self) -> Labelled {
-        let kind = metrics::Label::from_static_parts(metric::KIND.name, self.kind);
-        Labelled([kind].into_iter().chain(of_lock(self.lock.as_ref())).collect())
-    }
-
-    fn oldest_hold(&self) -> Series {
-        self.labelled().series(metric::OLDEST_HOLD_SECONDS)
-    }
-}
 
 /// A label of the locks that are named, and nothing for the others.
 fn of_lock(lock: Option<&Arc<str>>) -> Option<metrics::Label> {
     lock.map(|lock| metrics::Label::new(metric::LOCK.name, Arc::clone(lock)))
 }
 
-impl LockSeries {
-    fn new(kind: &'static str, lock: Option<&Arc<str>>) -> Self {
-        let labels = LockLabels { kind, lock: lock.cloned() };
-        let of = labels.labelled();
-        Self {
-            labels,
-            acquire_seconds: of.family(metric::ACQUIRE_SECONDS, metric::ACQUIRED),
-            wait_seconds: of.series(metric::WAIT_SECONDS),
-            grant_attempts: of.series(metric::GRANT_ATTEMPTS),
-            grant_validity: of.series(metric::GRANT_VALIDITY),
-            renewal_validity: of.series(metric::RENEWAL_VALIDITY),
-            attempts: of.family(metric::ATTEMPTS, metric::ATTEMPTED),
-            renewals: of.family(metric::RENEWALS, metric::RENEWED),
-            hold_seconds: of.series(metric::HOLD_SECONDS),
-            lost: of.family(metric::LOST, metric::LOSS),
-            held: of.series(metric::HELD),
-            waiting: of.series(metric::WAITING),
-            wakeups: of.family(metric::WAKEUPS, metric::WAKEUP),
-            token_repairs: of.family(metric::TOKEN_REPAIRS, metric::REPAIRED),
-            handovers: of.series(metric::HANDOVERS),
+/// Makes a set of series with the same labels: a field for each metric, with the label by which one
+/// is a family.
+macro_rules! series {
+    ($(#[$about:meta])* $name:ident; $($field:ident: $type:ident = $($of:ident),+;)*) => {
+        $(#[$about])*
+        #[derive(Debug)]
+        pub(crate) struct $name {
+            $(pub(crate) $field: $type,)*
         }
-    }
 
+        impl $name {
+            fn labelled(labels: &Labelled) -> Self {
+                Self { $($field: $type::by(labels, $(metric::$of),+),)* }
+            }
+        }
+    };
+}
+
+series! {
+    /// Those of the locks of one kind, or of one of them that is named.
+    LockSeries;
+    acquire_seconds: Family = ACQUIRE_SECONDS, ACQUIRED;
+    wait_seconds: Series = WAIT_SECONDS;
+    grant_attempts: Series = GRANT_ATTEMPTS;
+    grant_validity: Series = GRANT_VALIDITY;
+    renewal_validity: Series = RENEWAL_VALIDITY;
+    attempts: Family = ATTEMPTS, ATTEMPTED;
+    renewals: Family = RENEWALS, RENEWED;
+    hold_seconds: Series = HOLD_SECONDS;
+    oldest_hold: Series = OLDEST_HOLD_SECONDS;
+    lost: Family = LOST, LOSS;
+    held: Series = HELD;
+    waiting: Series = WAITING;
+    wakeups: Family = WAKEUPS, WAKEUP;
+    token_repairs: Family = TOKEN_REPAIRS, REPAIRED;
+    handovers: Series = HANDOVERS;
+}
+
+impl LockSeries {
     /// Its counters begin, and a gauge that only says something now and then.
     fn begin(&self) {
         let Self { attempts, renewals, lost, wakeups, token_repairs, .. } = self;
@@ -161,12 +138,12 @@ impl LockSeries {
         }
         self.handovers.count(0);
         // Another client of the process may have told it more.
-        self.labels.oldest_hold().change(0.0);
+        self.oldest_hold.change(0.0);
     }
 }
 
 /// The ages of the oldest holds of each client of the process, by its number.
-static AGES: Mutex<BTreeMap<LockLabels, BTreeMap<u64, Duration>>> = Mutex::new(BTreeMap::new());
+static AGES: Mutex<BTreeMap<Series, BTreeMap<u64, Duration>>> = Mutex::new(BTreeMap::new());
 
 /// Tells how old a client's oldest holds are. Clients of one process share a gauge: it shows the
 /// oldest of all of them. From when this is dropped on, the client has none.
@@ -183,26 +160,26 @@ impl OldestHolds {
 
     /// The age of each hold that the client has.
     pub(crate) fn tell<'a>(&self, holds: impl Iterator<Item = (&'a LockSeries, Duration)>) {
-        let mut oldest = BTreeMap::<&LockLabels, Duration>::new();
+        let mut oldest = BTreeMap::<&Series, Duration>::new();
         for (series, age) in holds {
-            let of_kind = oldest.entry(&series.labels).or_default();
+            let of_kind = oldest.entry(&series.oldest_hold).or_default();
             *of_kind = age.max(*of_kind);
         }
         let mut all = AGES.lock().unwrap_or_else(PoisonError::into_inner);
-        for labels in oldest.keys() {
-            if !all.contains_key(labels) {
-                all.insert((*labels).clone(), BTreeMap::new());
+        for series in oldest.keys() {
+            if !all.contains_key(series) {
+                all.insert((*series).clone(), BTreeMap::new());
             }
         }
-        for (labels, clients) in &mut *all {
-            let age = oldest.get(labels);
+        for (series, clients) in &mut *all {
+            let age = oldest.get(series);
             let before = match age {
                 Some(age) => clients.insert(self.client, *age),
                 None => clients.remove(&self.client),
             };
             if age.or(before.as_ref()).is_some() {
                 let oldest = clients.values().max().copied().unwrap_or_default();
-                labels.oldest_hold().set(oldest.as_secs_f64());
+                series.set(oldest.as_secs_f64());
             }
         }
     }
@@ -239,7 +216,9 @@ impl AllLockSeries {
         let place = named.map_or(0, |(place, _)| 1 + place);
         let made = &self.made[number * (1 + self.named.len()) + place];
         made.get_or_init(|| {
-            let series = LockSeries::new(kind, named.map(|(_, name)| name));
+            let kind = metrics::Label::from_static_parts(metric::KIND.name, kind);
+            let lock = of_lock(named.map(|(_, name)| name));
+            let series = LockSeries::labelled(&Labelled([kind].into_iter().chain(lock).collect()));
             if named.is_none() {
                 series.begin();
             }
@@ -260,11 +239,11 @@ impl ObserverSeries {
     pub(crate) fn begin(named: &NamedLocks, lock: &str) -> Self {
         let name = named.of(lock).map(|(_, name)| name);
         let of = Labelled(of_lock(name).into_iter().collect());
-        let observed = of.family(metric::OBSERVED, metric::WATCHED);
+        let observed = Family::by(&of, metric::OBSERVED, metric::WATCHED);
         if name.is_none() {
             observed.begin();
         }
-        let observers = of.series(metric::OBSERVERS);
+        let observers = Series::by(&of, metric::OBSERVERS);
         observers.change(1.0);
         Self { observers, observed }
     }
@@ -281,42 +260,28 @@ impl Drop for ObserverSeries {
     }
 }
 
-/// Those of a voter.
-#[derive(Debug)]
-pub(crate) struct VoterSeries {
-    pub(crate) voter_seconds: Series,
-    pub(crate) queue_seconds: Series,
-    pub(crate) verdicts: Family,
-    pub(crate) unacknowledged: Series,
-    pub(crate) leaked_votes: Series,
-    pub(crate) clients: Series,
-    pub(crate) connections: Series,
-    pub(crate) quarantined: Series,
-    pub(crate) quarantines: Family,
-    pub(crate) refusing: Series,
-    pub(crate) out_of_step: Series,
-    pub(crate) clock_ahead: Series,
-    pub(crate) memory: Series,
+series! {
+    /// Those of a voter.
+    VoterSeries;
+    voter_seconds: Series = VOTER_SECONDS;
+    queue_seconds: Series = QUEUE_SECONDS;
+    verdicts: Family = VERDICTS, VERDICT;
+    unacknowledged: Series = UNACKNOWLEDGED;
+    leaked_votes: Series = LEAKED_VOTES;
+    clients: Series = CLIENTS;
+    connections: Series = CONNECTIONS;
+    quarantined: Series = QUARANTINED;
+    quarantines: Family = QUARANTINES, SUSPICION;
+    refusing: Series = REFUSING;
+    out_of_step: Series = OUT_OF_STEP;
+    clock_ahead: Series = CLOCK_AHEAD;
+    memory: Series = MEMORY;
 }
 
 impl VoterSeries {
     pub(crate) fn new(voter: &Arc<str>) -> Self {
-        let of = Labelled(vec![metrics::Label::new(metric::VOTER.name, Arc::clone(voter))]);
-        Self {
-            voter_seconds: of.series(metric::VOTER_SECONDS),
-            queue_seconds: of.series(metric::QUEUE_SECONDS),
-            verdicts: of.family(metric::VERDICTS, metric::VERDICT),
-            unacknowledged: of.series(metric::UNACKNOWLEDGED),
-            leaked_votes: of.series(metric::LEAKED_VOTES),
-            clients: of.series(metric::CLIENTS),
-            connections: of.series(metric::CONNECTIONS),
-            quarantined: of.series(metric::QUARANTINED),
-            quarantines: of.family(metric::QUARANTINES, metric::SUSPICION),
-            refusing: of.series(metric::REFUSING),
-            out_of_step: of.series(metric::OUT_OF_STEP),
-            clock_ahead: of.series(metric::CLOCK_AHEAD),
-            memory: of.series(metric::MEMORY),
-        }
+        let voter = metrics::Label::new(metric::VOTER.name, Arc::clone(voter));
+        Self::labelled(&Labelled(vec![voter]))
     }
 
     /// Its counters begin, and there is one client more.
