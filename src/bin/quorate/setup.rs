@@ -18,42 +18,10 @@ use crate::console::{Code, Failure};
 
 /// Where a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum SetBy {
+pub(crate) enum SetBy {
     File(PathBuf),
     Environment,
     CommandLine,
-}
-
-/// What one place sets: by the names of the library's variables.
-#[derive(Debug)]
-pub(crate) struct Layer {
-    set_by: SetBy,
-    values: BTreeMap<String, OsString>,
-}
-
-impl Layer {
-    fn file(path: &Path) -> Self {
-        Self { set_by: SetBy::File(path.to_owned()), values: BTreeMap::new() }
-    }
-
-    pub(crate) fn command_line() -> Self {
-        Self { set_by: SetBy::CommandLine, values: BTreeMap::new() }
-    }
-
-    /// All of it: the library says which names may be misspelt. A variable that is empty counts as
-    /// not set.
-    fn environment() -> Self {
-        let is_ours = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with("QUORATE_"));
-        let is_blank = |value: &OsStr| value.to_str().is_some_and(|value| value.trim().is_empty());
-        let values = env::vars_os().filter(|(name, value)| is_ours(name) && !is_blank(value));
-        let values = values.map(|(name, value)| (name.to_string_lossy().into_owned(), value));
-        Self { set_by: SetBy::Environment, values: values.collect() }
-    }
-
-    /// By the key that the file has for it.
-    pub(crate) fn set(&mut self, key: &str, value: impl Into<OsString>) {
-        self.values.insert(variable(key), value.into());
-    }
 }
 
 /// The variable of a key.
@@ -75,21 +43,35 @@ const TOGETHER: [&[&str]; 3] = [
     &["QUORATE_TLS_CERTIFICATE_FILE", "QUORATE_TLS_KEY_FILE"],
 ];
 
-/// The settings of a client.
-#[derive(Default)]
+/// The settings of a client, or what one place sets of them: by the names of the library's
+/// variables.
+#[derive(Debug, Default)]
 pub(crate) struct Setup(BTreeMap<String, (SetBy, OsString)>);
 
 impl Setup {
-    /// What this layer sets replaces what was set before.
-    pub(crate) fn put_on(&mut self, layer: Layer) {
+    /// All of it: the library says which names may be misspelt. A variable that is empty counts as
+    /// not set.
+    fn environment() -> Self {
+        let is_ours = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with("QUORATE_"));
+        let is_blank = |value: &OsStr| value.to_str().is_some_and(|value| value.trim().is_empty());
+        let values = env::vars_os().filter(|(name, value)| is_ours(name) && !is_blank(value));
+        let set = |value| (SetBy::Environment, value);
+        Self(values.map(|(name, value)| (name.to_string_lossy().into(), set(value))).collect())
+    }
+
+    /// By the key that the file has for it.
+    pub(crate) fn set(&mut self, set_by: SetBy, key: &str, value: impl Into<OsString>) {
+        self.0.insert(variable(key), (set_by, value.into()));
+    }
+
+    /// What this place sets replaces what was set before.
+    fn put_on(&mut self, Self(layer): Self) {
         for names in TOGETHER {
-            if names.iter().any(|name| layer.values.contains_key(*name)) {
+            if names.iter().any(|name| layer.contains_key(*name)) {
                 self.0.retain(|name, _| !names.contains(&name.as_str()));
             }
         }
-        for (name, value) in layer.values {
-            self.0.insert(name, (layer.set_by.clone(), value));
-        }
+        self.0.extend(layer);
     }
 
     /// The lease of locks.
@@ -191,12 +173,12 @@ impl VoterOptions {
         if let Some(path) = self.config.clone().or_else(usual_file) {
             setup.put_on(read_file(&path)?);
         }
-        setup.put_on(Layer::environment());
+        setup.put_on(Setup::environment());
         setup.put_on(self.layer()?);
         Ok(setup)
     }
 
-    fn layer(&self) -> Result<Layer, Failure> {
+    fn layer(&self) -> Result<Setup, Failure> {
         let mut addresses = self.voter.iter().chain(&self.cluster).chain(&self.replaced_voter);
         if let Some(place) = addresses.position(|at| has_secret(at)) {
             let what = format!(
@@ -206,14 +188,14 @@ impl VoterOptions {
             );
             return Err(Failure::new(Code::Usage, what));
         }
-        let mut layer = Layer::command_line();
+        let mut layer = Setup::default();
         for (name, addresses) in [
             ("voters", &self.voter),
             ("cluster", &self.cluster),
             ("replaced_voters", &self.replaced_voter),
         ] {
             if !addresses.is_empty() {
-                layer.set(name, addresses.join(" "));
+                layer.set(SetBy::CommandLine, name, addresses.join(" "));
             }
         }
         let password = self.ask_password.then(|| rpassword::prompt_password("Password: "));
@@ -225,7 +207,7 @@ impl VoterOptions {
             ("password", password.transpose().map_err(refused)?.map(OsString::from)),
         ] {
             if let Some(value) = value {
-                layer.set(name, value);
+                layer.set(SetBy::CommandLine, name, value);
             }
         }
         Ok(layer)
@@ -251,15 +233,15 @@ fn usual_file() -> Option<PathBuf> {
     folders.map(|folder| folder.join("quorate/config.toml")).find(|path| path.exists())
 }
 
-fn read_file(path: &Path) -> Result<Layer, Failure> {
+fn read_file(path: &Path) -> Result<Setup, Failure> {
     let wrong = |what: String| Failure::new(Code::Config, format!("{}: {what}", path.display()));
     let text = fs::read_to_string(path).map_err(|cause| wrong(cause.to_string()))?;
     parse_file(path, &text).map_err(wrong)
 }
 
-fn parse_file(path: &Path, text: &str) -> Result<Layer, String> {
+fn parse_file(path: &Path, text: &str) -> Result<Setup, String> {
     let table: Table = text.parse().map_err(|error| explain(text, &error))?;
-    let mut layer = Layer::file(path);
+    let mut layer = Setup::default();
     for (key, value) in table {
         let name = variable(&key);
         if key != key.to_lowercase() || !Builder::variables().any(|known| known == name) {
@@ -269,7 +251,7 @@ fn parse_file(path: &Path, text: &str) -> Result<Layer, String> {
         let value = text_of(&value).ok_or_else(|| {
             format!("`{key}` is to be a text, a number, true, false, or a list of texts")
         })?;
-        layer.set(&key, value);
+        layer.set(SetBy::File(path.to_owned()), &key, value);
     }
     Ok(layer)
 }
@@ -350,23 +332,24 @@ async fn is_known(quorum: &Quorate) -> bool {
 mod tests {
     use super::*;
 
-    fn of(mut layer: Layer, values: &[(&str, &str)]) -> Layer {
+    fn of(set_by: &SetBy, values: &[(&str, &str)]) -> Setup {
+        let mut setup = Setup::default();
         for (key, value) in values {
-            layer.set(key, value);
+            setup.set(set_by.clone(), key, value);
         }
-        layer
+        setup
     }
 
     #[test]
     fn the_last_layer_that_sets_something_wins() {
         let file = [("voters", "redis://a"), ("lease", "20s"), ("password", "secret")];
         let mut setup = Setup::default();
-        setup.put_on(of(Layer::file(Path::new("a.toml")), &file));
+        setup.put_on(of(&SetBy::File("a.toml".into()), &file));
         let given = [("cluster", "redis://b"), ("lease", "10s"), ("password_file", "a")];
-        setup.put_on(of(Layer::command_line(), &given));
+        setup.put_on(of(&SetBy::CommandLine, &given));
         assert_eq!(setup.lease(), Duration::from_secs(10));
         assert_eq!(setup.hold_at_most(), None);
-        setup.put_on(of(Layer::command_line(), &[("hold_at_most", "5m")]));
+        setup.put_on(of(&SetBy::CommandLine, &[("hold_at_most", "5m")]));
         assert_eq!(setup.hold_at_most(), Some(Duration::from_secs(300)));
         setup.0.remove("QUORATE_HOLD_AT_MOST");
         let names: Vec<_> = setup.0.keys().map(String::as_str).collect();
@@ -376,18 +359,18 @@ mod tests {
     #[test]
     fn an_error_says_where_the_setting_stands() {
         let voters = [("voters", "redis://10.0.0.1")];
-        let wrong = |layer| {
+        let wrong = |set_by: &SetBy| {
             let mut setup = Setup::default();
-            setup.put_on(of(Layer::command_line(), &voters));
-            setup.put_on(of(layer, &[("voter_deadline", "5")]));
+            setup.put_on(of(&SetBy::CommandLine, &voters));
+            setup.put_on(of(set_by, &[("voter_deadline", "5")]));
             setup.builder().unwrap_err().what
         };
         let expected = " is \"5\": a time is a whole number and `ms`, `s`, `m` or `h`, as in `30s`";
-        for (layer, place) in [
-            (Layer::file(Path::new("a.toml")), "a.toml: `voter_deadline`"),
-            (Layer::command_line(), "--voter-deadline"),
+        for (set_by, place) in [
+            (SetBy::File("a.toml".into()), "a.toml: `voter_deadline`"),
+            (SetBy::CommandLine, "--voter-deadline"),
         ] {
-            assert_eq!(wrong(layer), format!("{place}{expected}"));
+            assert_eq!(wrong(&set_by), format!("{place}{expected}"));
         }
     }
 
@@ -422,7 +405,7 @@ mod tests {
         let text = "voters = ['redis://a', 'redis://b']\nlease = '20s'\nreplica_acks = 1\n\
                     allow_eviction = false";
         let layer = parse_file(Path::new("a.toml"), text).unwrap();
-        let of = |key: &str| layer.values[&variable(key)].to_str().unwrap().to_owned();
+        let of = |key: &str| layer.0[&variable(key)].1.to_str().unwrap().to_owned();
         assert_eq!(of("voters"), "redis://a redis://b");
         assert_eq!([of("lease"), of("replica_acks")], ["20s", "1"]);
         assert_eq!(of("allow_eviction"), "false");

@@ -40,7 +40,7 @@ use crate::{
     lock::{self, KindOptions, LockHeld, LockKind},
     process::{self, PrivateFolder, Signals, Terminal},
     screen::{self, quoted},
-    setup::{self, Layer, VoterOptions},
+    setup::{self, SetBy, VoterOptions},
 };
 
 /// After so long somebody may want to know what the program waits for.
@@ -223,13 +223,11 @@ impl Job<'_> {
     async fn run(&self) -> Result<ExitCode, Failure> {
         let CommandOptions { command, lease, max_hold, grace, voters, .. } = self.options;
         let mut setup = voters.setup()?;
-        let mut layer = Layer::command_line();
         for (key, time) in [("lease", lease), ("hold_at_most", max_hold)] {
             if let Some(time) = time {
-                layer.set(key, format!("{}ms", time.as_millis()));
+                setup.set(SetBy::CommandLine, key, format!("{}ms", time.as_millis()));
             }
         }
-        setup.put_on(layer);
         let hold_at_most = setup.hold_at_most();
         let plan = Plan::new(setup.lease(), hold_at_most, *grace);
         let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
