@@ -75,7 +75,7 @@ enum MachineCondition {
 
 /// A clock that runs faster or slower than the true time; never backwards.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate {
+struct Rate {
     ppm: i32,
     /// The true time at which it began to run so, and what it showed then.
     since: Duration,
@@ -176,16 +176,23 @@ impl Machine {
         self.0.rate_changed.notify_waiters();
     }
 
-    /// Sets its wall clock forward by so many microseconds, or back where that is negative. Leases
-    /// are measured by another clock.
+    /// Sets its wall clock forward by so many microseconds, or back where that is negative, but not
+    /// to before 1970. Leases are measured by another clock.
     pub fn jump_wall_clock(&self, micros: i64) {
+        let unset_micros = i64::try_from(self.unset_wall().as_micros()).unwrap_or(i64::MAX);
         self.with_state(|state| {
-            state.wall_ahead_micros = state.wall_ahead_micros.saturating_add(micros);
+            let ahead_micros = state.wall_ahead_micros.saturating_add(micros);
+            state.wall_ahead_micros = ahead_micros.max(-unset_micros);
         });
     }
 
-    pub(super) fn wall(&self) -> Duration {
-        let shown = EPOCH + self.now().since(Moment::BEGINNING);
+    /// What its wall clock would show if nobody had set it.
+    fn unset_wall(&self) -> Duration {
+        EPOCH + self.now().since(Moment::BEGINNING)
+    }
+
+    pub(crate) fn wall(&self) -> Duration {
+        let shown = self.unset_wall();
         let ahead_micros = self.with_state(|state| state.wall_ahead_micros);
         let ahead = Duration::from_micros(ahead_micros.unsigned_abs());
         if ahead_micros < 0 { shown.saturating_sub(ahead) } else { shown + ahead }
@@ -238,10 +245,10 @@ impl fmt::Debug for Machine {
 }
 
 impl Rate {
-    pub(crate) const TRUE: Self = Self { ppm: 0, since: Duration::ZERO, showed: Duration::ZERO };
+    const TRUE: Self = Self { ppm: 0, since: Duration::ZERO, showed: Duration::ZERO };
 
     /// What the clock shows at a true time.
-    pub(crate) fn shows(self, at: Duration) -> Duration {
+    fn shows(self, at: Duration) -> Duration {
         let passed = at.saturating_sub(self.since).as_nanos() * self.per_million() / 1_000_000;
         self.showed.saturating_add(Duration::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX)))
     }
@@ -252,7 +259,7 @@ impl Rate {
     }
 
     /// Runs at another rate from a true time on.
-    pub(crate) fn change(&mut self, ppm: i32, at: Duration) {
+    fn change(&mut self, ppm: i32, at: Duration) {
         *self = Self { ppm, since: at, showed: self.shows(at) };
     }
 

@@ -19,8 +19,6 @@ use crate::client_thread::within_runtime;
 pub(crate) use crate::proto::Moment;
 #[cfg(feature = "embedded")]
 pub use machine::Machine;
-#[cfg(feature = "embedded")]
-pub(crate) use machine::Rate;
 
 /// Where a client takes its time from.
 #[derive(Clone, Debug)]
@@ -135,7 +133,7 @@ impl Clock {
 /// What the wall clocks of embedded voters, and of the machines of their clients, show when they
 /// begin.
 #[cfg(feature = "embedded")]
-pub(crate) const EPOCH: Duration = Duration::from_secs(1_700_000_000);
+const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
 #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
 fn system_wall() -> Duration {

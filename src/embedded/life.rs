@@ -1,4 +1,4 @@
-//! What a voter says of itself: what its clock shows, since when it runs, and which data it has.
+//! What a voter says of itself: since when it runs, and which data it has.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -6,53 +6,10 @@ use std::{
 };
 
 use crate::{
-    clock::{EPOCH, Moment, Rate},
+    clock::Moment,
     proto::{ClockOffset, Persistence, ServerInfo},
     voter::{Birth, Identity},
 };
-
-/// The voter's own clock, by which `TIME` answers and keys expire. It may be fast or slow, and can
-/// be set.
-#[derive(Debug)]
-pub(super) struct ServerClock {
-    rate: Rate,
-    /// By how much it is ahead of what its rate makes, since 1970.
-    ahead_micros: i128,
-}
-
-impl ServerClock {
-    pub(super) fn new() -> Self {
-        Self { rate: Rate::TRUE, ahead_micros: micros(EPOCH) }
-    }
-
-    /// What it shows, in microseconds since 1970.
-    pub(super) fn micros(&self, now: Moment) -> i64 {
-        i64::try_from(self.runs(now) + self.ahead_micros).unwrap_or(i64::MAX)
-    }
-
-    /// The same; no clock shows a time before 1970.
-    pub(super) fn shown(&self, now: Moment) -> Duration {
-        Duration::from_micros(u64::try_from(self.micros(now)).unwrap_or(0))
-    }
-
-    pub(super) fn set_rate(&mut self, ppm: i32, now: Moment) {
-        self.rate.change(ppm, now.since(Moment::BEGINNING));
-    }
-
-    pub(super) fn jump(&mut self, by_micros: i64, now: Moment) {
-        let ahead = self.ahead_micros.saturating_add(i128::from(by_micros));
-        // Not to before 1970.
-        self.ahead_micros = ahead.max(-self.runs(now));
-    }
-
-    fn runs(&self, now: Moment) -> i128 {
-        micros(self.rate.shows(now.since(Moment::BEGINNING)))
-    }
-}
-
-fn micros(time: Duration) -> i128 {
-    i128::try_from(time.as_micros()).unwrap_or(i128::MAX)
-}
 
 /// A voter's life from one start to the next.
 pub(super) struct ServerLife {

@@ -15,11 +15,11 @@ use super::{
     commands::Reply,
     data::{ConnectionId, Database, Keyspace, Message},
     fault::{Fault, FaultRules, InFlight, Ran, Sent, delays},
-    life::{ServerClock, ServerLife},
+    life::ServerLife,
     lua,
 };
 use crate::{
-    clock::{Clock, Moment},
+    clock::{Clock, Machine, Moment},
     proto::{Cause, ClockOffset, ServerReport},
     scripts::{Answer, Value},
     voter::{Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp, lock},
@@ -38,7 +38,8 @@ pub(super) struct Server {
 /// What the voter's lock guards.
 pub(super) struct ServerState {
     pub(super) now: Moment,
-    pub(super) clock: ServerClock,
+    /// On which it runs: by the wall clock of that `TIME` answers and keys expire.
+    pub(super) machine: Machine,
     pub(super) database: Database,
     condition: ServerCondition,
     pub(super) life: ServerLife,
@@ -132,7 +133,7 @@ impl Server {
         let now = clock.now();
         let state = ServerState {
             now,
-            clock: ServerClock::new(),
+            machine: Machine::new(&*label),
             database: Database::default(),
             condition: ServerCondition::Running,
             life: ServerLife::begin(now),
@@ -173,13 +174,14 @@ impl Server {
 impl ServerState {
     fn set_time(&mut self, now: Moment) {
         self.now = now;
-        self.database.keyspace.now_micros = self.clock.micros(now);
+        let micros = self.machine.wall().as_micros();
+        self.database.keyspace.now_micros = i64::try_from(micros).unwrap_or(i64::MAX);
     }
 
     pub(super) fn jump_clock(&mut self, micros: i64) {
         // A server deletes what has expired, so setting its clock back does not bring that back.
         self.database.keyspace.sweep_all();
-        self.clock.jump(micros, self.now);
+        self.machine.jump_wall_clock(micros);
         self.set_time(self.now);
     }
 
@@ -366,7 +368,7 @@ impl ServerState {
         link.stands = true;
         link.unmet += 1;
         let (asked, ear) = (link.clock.now(), Arc::clone(&link.ear));
-        let stamp = Stamp { shown: self.clock.shown(self.now), asked, answered: asked };
+        let stamp = Stamp { shown: self.machine.wall(), asked, answered: asked };
         let identity = self.life.identity(self.now);
         self.after.push(Box::new(move |server| {
             let lacks_data = ear.met(ONLY, &identity, Some(stamp));
@@ -652,7 +654,7 @@ impl Node for Connection {
         let wall = self.clock.wall();
         let info = self.server.act(|state| {
             state.must_run()?;
-            let clock = ClockOffset::new(state.clock.shown(state.now), wall, Duration::ZERO);
+            let clock = ClockOffset::new(state.machine.wall(), wall, Duration::ZERO);
             Ok(state.life.survey(clock, state.now))
         });
         let report = ServerReport { server: self.server.label.to_string(), info };

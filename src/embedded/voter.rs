@@ -217,7 +217,7 @@ impl EmbeddedVoter {
     /// # }
     /// ```
     pub fn set_clock_rate(&self, ppm: i32) {
-        self.0.act(|state| state.clock.set_rate(ppm, state.now));
+        self.0.act(|state| state.machine.set_clock_rate(ppm));
     }
 
     /// Sets the voter's clock forward by so many microseconds, or back where that is negative (but
