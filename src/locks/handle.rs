@@ -10,7 +10,7 @@ use crate::{
     acquire::Coordinator,
     hold::{Entry, Holds, LockRequest},
     kinds::{Form, Forms, Kind, LockRecord, MUTEX, Preference},
-    proto::{Error, Limit, LockKind, LockName, Owner, Rules, Slots, Token},
+    proto::{Error, Limit, LockKind, LockName, Owner, Slots, Token},
     settings::Settings,
 };
 
@@ -111,21 +111,17 @@ impl LockHandle {
         Ok(LockRecord::own(&self.settings().keys, name, form, permits))
     }
 
-    /// The name, and what all locks of the kind have in common that are asked for so.
+    /// The name, and what all locks of the kind have in common that are asked for so; if these, the
+    /// lease and the time for which it may be held can be used.
     pub(crate) fn form(
         &self,
         kind: &'static Kind,
         preference: Preference,
     ) -> Result<(LockName, Arc<Form>), Error> {
-        let (name, rules) = self.checked()?;
-        Ok((name, self.parts.forms.of(kind, rules, preference, self.settings())))
-    }
-
-    /// The name and the lease, if they and the time for which it may be held can be used.
-    pub(crate) fn checked(&self) -> Result<(LockName, Rules), Error> {
         let name = self.name.clone()?;
         Settings::check_hold_at_most(self.hold_at_most)?;
-        Ok((name, self.settings().rules(self.lease)?))
+        let rules = self.settings().rules(self.lease)?;
+        Ok((name, self.parts.forms.of(kind, rules, preference, self.settings())))
     }
 
     pub(crate) fn settings(&self) -> &Settings {
