@@ -142,8 +142,8 @@
 //!   the [fence memory](Builder::fence_memory) and the clocks differ by more than that; or over a
 //!   change of the voters, if nobody uses the lock meanwhile and the clocks differ by more than the
 //!   longest lease and 30 s.
-//! - **An order between waiters of different processes,** except with [`FairMutex`], [`RwLock`],
-//!   [`Semaphore`] and [`Election`].
+//! - **An order between waiters of different processes,** except with
+//!   [fair mutexes](Quorate::fair_mutex), [`RwLock`], [`Semaphore`] and [`Election`].
 //! - **That sleep counts as time** on systems other than Linux, or a pause by a hypervisor
 //!   anywhere.
 //!
@@ -324,9 +324,9 @@ pub use fence::{FenceGate, Stale};
 pub use hold::Lost;
 pub use kinds::Preference;
 pub use locks::{
-    Admin, AllGuard, Election, FairMutex, FoundLocks, Holder, Leadership, LockAll, LockState,
-    LockView, Lockable, Mutex, MutexGuard, Observed, Observer, PermitGuard, ReadGuard, RwLock,
-    Semaphore, VoterView, Waiting, WriteGuard,
+    Admin, AllGuard, Election, FoundLocks, Holder, Leadership, LockAll, LockState, LockView,
+    Lockable, Mutex, MutexGuard, Observed, Observer, PermitGuard, ReadGuard, RwLock, Semaphore,
+    VoterView, Waiting, WriteGuard,
 };
 pub use proto::{
     Cause, ClockOffset, Error, ErrorKind, FoundLock, HoldId, HolderKind, Leader, LockKind, Owner,

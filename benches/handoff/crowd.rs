@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use quorate::{Error, FairMutex, LockState, LockView, MutexGuard, PermitGuard, Quorate, Semaphore};
+use quorate::{Error, LockState, LockView, MutexGuard, PermitGuard, Quorate, Semaphore};
 use tokio::{
     sync::mpsc,
     task::JoinSet,
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One lock as each of the clients has it.
 pub(crate) enum Lock {
-    Fair(FairMutex),
+    Fair(quorate::Mutex),
     Plain(quorate::Mutex),
     /// Of one permit: so each hand-off lets one in, as with a mutex.
     Permit(Semaphore),
@@ -45,8 +45,7 @@ impl Guard {
 impl Lock {
     async fn lock(&self) -> Guard {
         let guard = match self {
-            Self::Fair(mutex) => mutex.lock().await.map(Guard::Mutex),
-            Self::Plain(mutex) => mutex.lock().await.map(Guard::Mutex),
+            Self::Fair(mutex) | Self::Plain(mutex) => mutex.lock().await.map(Guard::Mutex),
             Self::Permit(semaphore) => semaphore.acquire().await.map(Guard::Permit),
         };
         guard.expect("a majority answers")

@@ -18,7 +18,7 @@ mirror! {
     #[derive(Clone)]
     Quorate;
     make mutex(name: impl AsRef<str>) -> Mutex;
-    make fair_mutex(name: impl AsRef<str>) -> FairMutex;
+    make fair_mutex(name: impl AsRef<str>) -> Mutex;
     make rw_lock(name: impl AsRef<str>) -> RwLock;
     make semaphore(name: impl AsRef<str>, permits: u32) -> Semaphore;
     make election(name: impl AsRef<str>) -> Election;
@@ -82,7 +82,7 @@ mirror! {
     #[derive(Clone)]
     Redisson;
     make mutex(name: impl AsRef<str>) -> Mutex;
-    make fair_mutex(name: impl AsRef<str>) -> FairMutex;
+    make fair_mutex(name: impl AsRef<str>) -> Mutex;
     make rw_lock(name: impl AsRef<str>) -> RwLock;
     make admin() -> Admin;
 }
@@ -117,88 +117,71 @@ impl Builder {
     }
 }
 
-/// Defines a mutex. `$make` is the call on a client that returns it.
-macro_rules! exclusive {
-    ($(#[$about:meta])* $name:ident, $make:literal) => {
-        mirror! {
-            $(#[$about])*
-            #[derive(Clone)]
-            #[must_use = "it does nothing until it is locked"]
-            $name;
-            with owner(owner: &Owner);
-            with lease(lease: Duration);
-            with lease_fixed(lease: Duration);
-            with hold_at_most(time: Duration);
-            ///
-            /// # Examples
-            ///
-            /// ```
-            /// # fn main() -> Result<(), quorate::Error> {
-            /// # let voters = quorate::embedded::voters(3);
-            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
-            #[doc = concat!("let guard = quorum.", $make, ".lock()?;")]
-            /// assert!(guard.is_held());
-            /// guard.release()
-            /// # }
-            /// ```
-            call lock() -> MutexGuard;
-            call try_lock() -> Option<MutexGuard>;
-            call lock_within(limit: Duration) -> Option<MutexGuard>;
-            call lock_or_busy(limit: Duration) -> MutexGuard;
-            call is_locked() -> bool;
-            call inspect() -> LockView;
-            /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, runs the
-            /// work on the calling thread, and releases when the work is done, has failed or
-            /// panics. The work is given its [`Token`].
-            ///
-            /// **The work is not stopped when the lock is lost.** It runs to its end, and the error
-            /// says afterwards that it was not covered throughout: somebody else may have done the
-            /// same meanwhile. Long work looks by itself, with a guard.
-            ///
-            /// Work that is done stays done: a release that no majority has confirmed in time goes
-            /// on in the background, and is no error here.
-            ///
-            /// # Errors
-            ///
-            /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
-            /// [`is_lost`](Error::is_lost) if the lock was lost before the work was done.
-            ///
-            /// # Examples
-            ///
-            /// ```
-            /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-            /// # fn charge(_: quorate::Token) -> Result<u32, quorate::Error> { Ok(42) }
-            /// # let voters = quorate::embedded::voters(3);
-            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
-            #[doc = concat!("let charged = quorum.", $make, ".run(charge)?;")]
-            /// assert_eq!(charged, 42);
-            /// # Ok(())
-            /// # }
-            /// ```
-            run run(token: Token) = lock;
-        }
-
-        impl From<$name> for Lockable {
-            fn from(mutex: $name) -> Self {
-                mutex.inner.into()
-            }
-        }
-    };
-}
-
-exclusive! {
+mirror! {
     /// [`quorate::Mutex`](crate::Mutex) for programs without async.
     ///
     /// The same lock as the async mutex of this name, in this process and in others. Threads of one
     /// client that wait stand in line, and come in the order of asking.
-    Mutex, "mutex(\"invoice:42\")"
+    #[derive(Clone)]
+    #[must_use = "it does nothing until it is locked"]
+    Mutex;
+    with owner(owner: &Owner);
+    with lease(lease: Duration);
+    with lease_fixed(lease: Duration);
+    with hold_at_most(time: Duration);
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// let guard = quorum.mutex("invoice:42").lock()?;
+    /// assert!(guard.is_held());
+    /// guard.release()
+    /// # }
+    /// ```
+    call lock() -> MutexGuard;
+    call try_lock() -> Option<MutexGuard>;
+    call lock_within(limit: Duration) -> Option<MutexGuard>;
+    call lock_or_busy(limit: Duration) -> MutexGuard;
+    call is_locked() -> bool;
+    call inspect() -> LockView;
+    /// Locks, works and gives the lock back: waits as [`lock`](Self::lock) does, runs the
+    /// work on the calling thread, and releases when the work is done, has failed or
+    /// panics. The work is given its [`Token`].
+    ///
+    /// **The work is not stopped when the lock is lost.** It runs to its end, and the error
+    /// says afterwards that it was not covered throughout: somebody else may have done the
+    /// same meanwhile. Long work looks by itself, with a guard.
+    ///
+    /// Work that is done stays done: a release that no majority has confirmed in time goes
+    /// on in the background, and is no error here.
+    ///
+    /// # Errors
+    ///
+    /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+    /// [`is_lost`](Error::is_lost) if the lock was lost before the work was done.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn charge(_: quorate::Token) -> Result<u32, quorate::Error> { Ok(42) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// let charged = quorum.mutex("invoice:42").run(charge)?;
+    /// assert_eq!(charged, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
+    run run(token: Token) = lock;
 }
 
-exclusive! {
-    /// [`quorate::FairMutex`](crate::FairMutex) for programs without async.
-    ///
-    /// A [`Mutex`] that is given in the order of asking, over all voters and all clients.
-    FairMutex, "fair_mutex(\"invoice:42\")"
+impl From<Mutex> for Lockable {
+    fn from(mutex: Mutex) -> Self {
+        mutex.inner.into()
+    }
 }
 
 mirror! {

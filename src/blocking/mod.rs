@@ -66,4 +66,4 @@ mod kinds;
 mod mirror;
 
 pub use guards::{AllGuard, Leadership, MutexGuard, Observer, PermitGuard, ReadGuard, WriteGuard};
-pub use kinds::{Admin, Election, FairMutex, LockAll, Mutex, Quorate, Redisson, RwLock, Semaphore};
+pub use kinds::{Admin, Election, LockAll, Mutex, Quorate, Redisson, RwLock, Semaphore};

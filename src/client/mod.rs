@@ -17,7 +17,7 @@ pub use voters::{Cluster, SharedPrimaries, VoterSet};
 use crate::{
     acquire::Coordinator,
     hold::Hold,
-    locks::{Admin, Election, FairMutex, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
+    locks::{Admin, Election, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
     proto::Error,
     redisson::Redisson,
     voter::{Replies, Voter},
@@ -95,9 +95,10 @@ impl Quorate {
         Mutex::new(&self.parts, name.as_ref())
     }
 
-    /// The fair mutex of this name: as [`mutex`](Self::mutex), and given in the order of asking.
-    pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
-        FairMutex::new(&self.parts, name.as_ref())
+    /// The [fair mutex](Mutex#the-fair-mutex) of this name: as [`mutex`](Self::mutex), and given in
+    /// the order of asking.
+    pub fn fair_mutex(&self, name: impl AsRef<str>) -> Mutex {
+        self.mutex(name).fair()
     }
 
     /// The read/write lock of this name, with the client's settings; another lock than the mutex of

@@ -33,9 +33,10 @@ lock! {
     /// [campaigns](Self::campaign) with a value, its address for example. Everybody can ask
     /// [once](Self::leader) who leads, or [observe](Self::observe) it.
     ///
-    /// Candidates come in the order of asking, as with a [`FairMutex`](crate::FairMutex), whose
-    /// guarantees hold here too. A leader that resigns hands over at once. One that dies is
-    /// replaced when its lease ends. An election is another lock than the mutex of the same name.
+    /// Candidates come in the order of asking, as with a [fair
+    /// mutex](crate::Mutex#the-fair-mutex), whose guarantees hold here too. A leader that resigns
+    /// hands over at once. One that dies is replaced when its lease ends. An election is another
+    /// lock than the mutex of the same name.
     ///
     /// # The value
     ///

@@ -39,6 +39,8 @@ pub(crate) struct LockHandle {
     lease: Duration,
     renewed: bool,
     hold_at_most: Option<Duration>,
+    /// Of a mutex: it is given in the order of asking.
+    pub(super) is_fair: bool,
     /// Of a read/write lock, unless it is as any other.
     pub(crate) preference: Option<Preference>,
     /// Of a semaphore; as many as one can have where nobody has named a number.
@@ -64,6 +66,7 @@ impl LockHandle {
             lease: settings.lease,
             renewed: true,
             hold_at_most: settings.hold_at_most,
+            is_fair: false,
             preference: None,
             permits: None,
             records: Default::default(),
@@ -84,6 +87,10 @@ impl LockHandle {
 
     pub(super) fn hold_at_most(self, time: Duration) -> Self {
         Self { hold_at_most: Some(time), records: Default::default(), ..self }
+    }
+
+    pub(super) fn fair(self) -> Self {
+        Self { is_fair: true, ..self }
     }
 
     pub(super) fn preference(self, preference: Preference) -> Self {
@@ -182,6 +189,9 @@ impl LockHandle {
             .field("lease", &self.lease)
             .field("renewed", &self.renewed)
             .field("hold_at_most", &self.hold_at_most);
+        if self.is_fair {
+            shown.field("is_fair", &true);
+        }
         if let Some(preference) = &self.preference {
             shown.field("preference", preference);
         }

@@ -7,13 +7,13 @@ use std::{
 use futures::{FutureExt, TryFutureExt, future::join_all};
 
 use super::{
-    FairMutex, LockHandle, LockParts, Mutex, RwLock,
+    LockHandle, LockParts, Mutex, RwLock,
     handle::{after_work, without_limit},
 };
 use crate::{
     acquire::Coordinator,
     hold::{Entry, LockRequest, Lost, first_loss, one_is_lost, stand_or_fall},
-    kinds::{FAIR_MUTEX, Kind, MUTEX, READ, WRITE},
+    kinds::{Kind, READ, WRITE},
     proto::{Error, HoldId, Limit, LockKind, Refusal, Several, SeveralNext, Token},
 };
 
@@ -26,14 +26,8 @@ pub struct Lockable {
 }
 
 impl From<Mutex> for Lockable {
-    fn from(Mutex(handle): Mutex) -> Self {
-        Self { handle, kind: &MUTEX }
-    }
-}
-
-impl From<FairMutex> for Lockable {
-    fn from(FairMutex(handle): FairMutex) -> Self {
-        Self { handle, kind: &FAIR_MUTEX }
+    fn from(mutex: Mutex) -> Self {
+        Self { kind: mutex.kind(), handle: mutex.0 }
     }
 }
 

@@ -16,7 +16,7 @@ pub use election::{Election, Leadership, Observed, Observer};
 pub(crate) use handle::after_work;
 pub(crate) use handle::{Dialect, LockHandle, LockParts};
 pub use lock_all::{AllGuard, LockAll, Lockable};
-pub use mutex::{FairMutex, Mutex, MutexGuard};
+pub use mutex::{Mutex, MutexGuard};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{PermitGuard, Semaphore};
 pub use view::{Holder, LockState, LockView, VoterView, Waiting};

@@ -10,15 +10,17 @@ use super::{
 };
 use crate::{
     hold::{Entry, Lost},
-    kinds::{FAIR_MUTEX, MUTEX},
+    kinds::{FAIR_MUTEX, Kind, MUTEX},
     proto::{Error, HoldId, Owner, Token},
 };
 
 lock! {
     /// A reentrant mutex held by a majority of the voters.
     ///
-    /// Made by [`Quorate::mutex`](crate::Quorate::mutex); a cheap value that says which lock and
-    /// how, and that sends nothing before [`lock`](Self::lock) and its like.
+    /// Made by [`Quorate::mutex`](crate::Quorate::mutex), or by
+    /// [`Quorate::fair_mutex`](crate::Quorate::fair_mutex), which keeps an order between processes.
+    /// A cheap value that says which lock and how, and that sends nothing before
+    /// [`lock`](Self::lock) and its like.
     ///
     /// A call owns what it needs, so it can be spawned: `tokio::spawn(quorum.mutex("a").lock())`.
     /// It does nothing before it is awaited, but its limit counts from when it was made.
@@ -34,8 +36,60 @@ lock! {
     /// have their turn. The guards that follow one another like this have the same
     /// [`hold`](MutexGuard::hold), and each a higher [`token`](MutexGuard::token).
     ///
-    /// Between processes no order is promised: that is what a [`FairMutex`](crate::FairMutex) is
-    /// for. A fair mutex of the same name is the same lock, with the same queue.
+    /// # The fair mutex
+    ///
+    /// Between processes a plain mutex promises no order. One that is made by
+    /// [`Quorate::fair_mutex`](crate::Quorate::fair_mutex) is given in the order of asking: first
+    /// come, first served, over all voters and all clients. It is the same lock as the plain mutex
+    /// of its name, with the same queue and the same calls.
+    ///
+    /// Each call of [`lock`](Self::lock) that finds the lock taken stands in the queue on the
+    /// voters, with a ticket that a majority has agreed on and that never changes afterwards.
+    /// Everybody who asks after that comes later. In `select!` in a loop, keep the future: a new
+    /// one has a new place, at the end.
+    ///
+    /// A release calls the first in the queue and nobody else. A waiter that gives up leaves at
+    /// once; one that dies is passed over after the [waiter
+    /// deadline](crate::Builder::waiter_deadline) (5 s), and a holder that dies when its lease
+    /// ends. How long the lock is held does not change the order. [`try_lock`](Self::try_lock) does
+    /// not pass those who wait.
+    ///
+    /// Not guaranteed is:
+    ///
+    /// - The order of two that ask at the same time, within the round trip or two until the tickets
+    ///   of both are fixed.
+    /// - The order between different clients, where more than 512 tasks of one client wait. Only
+    ///   512 of them stand in the queue at the same time. The others wait in the client, in their
+    ///   order, until one of these enters or leaves.
+    /// - The place of a waiter, if so many voters forget it that no majority has it any more: they
+    ///   restarted without their data, or were out of reach for longer than the waiter deadline.
+    ///   The waiter keeps its ticket and sends it again, but others may get the lock or a lower
+    ///   ticket first.
+    ///
+    /// It costs more where it is contended: every waiter in the queue has an entry on each voter,
+    /// which it refreshes every third of the waiter deadline. Uncontended it costs the same.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let mutex = quorum.fair_mutex("invoice:42");
+    /// let first = mutex.lock().await?;
+    /// let mut workers = Vec::new();
+    /// for waiting in 1..=2 {
+    ///     workers.push(tokio::spawn(mutex.lock()));
+    ///     while mutex.inspect().await?.waiting.len() < waiting {
+    ///         tokio::task::yield_now().await;
+    ///     }
+    /// }
+    /// first.release().await?;
+    /// let second = workers.remove(0).await.expect("it does not panic")?;
+    /// assert_eq!(mutex.inspect().await?.waiting.len(), 1); // the third still waits
+    /// # drop(second);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use = "it does nothing until it is locked"]
     Mutex;
 
@@ -88,8 +142,17 @@ lock! {
 }
 
 impl Mutex {
+    /// The same, given in the order of asking.
+    pub(crate) fn fair(self) -> Self {
+        Self(self.0.fair())
+    }
+
+    pub(super) fn kind(&self) -> &'static Kind {
+        if self.0.is_fair { &FAIR_MUTEX } else { &MUTEX }
+    }
+
     taking! {
-        |self| self.0.request(&MUTEX) => MutexGuard;
+        |self| self.0.request(self.kind()) => MutexGuard;
         /// Acquires the lock, waiting for as long as another hold has it.
         ///
         /// # Errors
@@ -266,7 +329,7 @@ impl Mutex {
     /// # }
     /// ```
     pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        is_locked(&self.0, &MUTEX)
+        is_locked(&self.0, self.kind())
     }
 
     /// Asks every voter who holds the lock and who waits for it, as
@@ -293,189 +356,15 @@ impl Mutex {
     /// # }
     /// ```
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        inspect(&self.0, &MUTEX)
-    }
-}
-
-lock! {
-    /// A [`Mutex`](crate::Mutex) that is given in the order of asking: first come, first served,
-    /// over all voters and all clients.
-    ///
-    /// Made by [`Quorate::fair_mutex`](crate::Quorate::fair_mutex). It has everything that a mutex
-    /// has. What differs is the order. Each call of [`lock`](Self::lock) that finds the lock taken
-    /// stands in the queue on the voters, with a ticket that a majority has agreed on and that
-    /// never changes afterwards. Everybody who asks after that comes later.
-    ///
-    /// A release calls the first in the queue and nobody else. A waiter that gives up leaves at
-    /// once; one that dies is passed over after the [waiter
-    /// deadline](crate::Builder::waiter_deadline) (5 s), and a holder that dies when its lease
-    /// ends, as with a mutex. How long the lock is held does not change the order.
-    ///
-    /// # What is not guaranteed
-    ///
-    /// - The order of two that ask at the same time, within the round trip or two until the tickets
-    ///   of both are fixed.
-    /// - The order between different clients, where more than 512 tasks of one client wait. Only
-    ///   512 of them stand in the queue at the same time. The others wait in the client, in their
-    ///   order, until one of these enters or leaves.
-    /// - The place of a waiter, if so many voters forget it that no majority has it any more: they
-    ///   restarted without their data, or were out of reach for longer than the waiter deadline.
-    ///   The waiter keeps its ticket and sends it again, but others may get the lock or a lower
-    ///   ticket first.
-    ///
-    /// It costs more than a mutex where it is contended: every waiter in the queue has an entry on
-    /// each voter, which it refreshes every third of the waiter deadline. Uncontended it costs the
-    /// same.
-    #[must_use = "it does nothing until it is locked"]
-    FairMutex;
-
-    /// Acquires for this owner, who enters again at once while it holds the lock.
-    owner(owner: &Owner);
-
-    /// As [`Mutex::lease`](crate::Mutex::lease).
-    lease(lease: Duration);
-
-    /// As [`Mutex::lease_fixed`](crate::Mutex::lease_fixed).
-    lease_fixed(lease: Duration);
-
-    /// As [`Mutex::hold_at_most`](crate::Mutex::hold_at_most).
-    hold_at_most(time: Duration);
-}
-
-impl FairMutex {
-    taking! {
-        |self| self.0.request(&FAIR_MUTEX) => MutexGuard;
-        /// Acquires the lock, behind everybody who has asked before.
-        ///
-        /// # Errors
-        ///
-        /// As [`Mutex::lock`](crate::Mutex::lock). The place in the queue is kept until then.
-        ///
-        /// # Cancel safety
-        ///
-        /// Dropping the future gives up the place in the queue, and undoes on all voters whatever
-        /// was sent. In `select!` in a loop, keep the future: a new one has a new place, at the
-        /// end.
-        ///
-        /// # Examples
-        ///
-        /// ```
-        /// # #[tokio::main(flavor = "current_thread")]
-        /// # async fn main() -> Result<(), quorate::Error> {
-        /// # let voters = quorate::embedded::voters(3);
-        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-        /// let mutex = quorum.fair_mutex("invoice:42");
-        /// let first = mutex.lock().await?;
-        /// let mut workers = Vec::new();
-        /// for waiting in 1..=2 {
-        ///     workers.push(tokio::spawn(mutex.lock()));
-        ///     while mutex.inspect().await?.waiting.len() < waiting {
-        ///         tokio::task::yield_now().await;
-        ///     }
-        /// }
-        /// first.release().await?;
-        /// let second = workers.remove(0).await.expect("it does not panic")?;
-        /// assert_eq!(mutex.inspect().await?.waiting.len(), 1); // the third still waits
-        /// # drop(second);
-        /// # Ok(())
-        /// # }
-        /// ```
-        lock;
-
-        /// Acquires the lock if no other hold has it and nobody waits for it; `None` otherwise. It
-        /// does not pass those who wait, and stands in no queue itself.
-        ///
-        /// # Errors
-        ///
-        /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
-        ///
-        /// # Cancel safety
-        ///
-        /// As [`Mutex::try_lock`](crate::Mutex::try_lock).
-        try_lock;
-
-        /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if its turn had not come
-        /// by then. Nothing is left behind in the queue.
-        ///
-        /// # Errors
-        ///
-        /// As [`Mutex::lock_within`](crate::Mutex::lock_within): `is_no_quorum` only at the limit.
-        ///
-        /// # Cancel safety
-        ///
-        /// As [`lock`](Self::lock).
-        lock_within;
-
-        /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error. It
-        /// says who holds the lock and for how long, so an HTTP handler can answer 409. For
-        /// `Retry-After` take a number of your own: see [`Error::lease_left`].
-        ///
-        /// # Errors
-        ///
-        /// [`is_busy`](Error::is_busy): another hold has the lock; see [`Error::holder`] and
-        /// [`Error::lease_left`]. All others as [`lock_within`](Self::lock_within).
-        ///
-        /// # Cancel safety
-        ///
-        /// As [`lock`](Self::lock).
-        lock_or_busy;
-
-        /// Locks, works and gives the lock back, as [`Mutex::run`](crate::Mutex::run) does; behind
-        /// everybody who has asked before.
-        ///
-        /// # Errors
-        ///
-        /// As [`Mutex::run`](crate::Mutex::run).
-        ///
-        /// # Cancel safety
-        ///
-        /// Dropping the future drops the work, gives up the place in the queue, and releases the
-        /// lock in the background.
-        run(work: fn(Token)) => |entry| work(given_token(entry));
-    }
-
-    /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as
-    /// a majority has said yes or no. The answer may be outdated at once; to work, acquire it.
-    ///
-    /// # Errors
-    ///
-    /// As [`inspect`](Self::inspect); [`is_no_quorum`](Error::is_no_quorum) also where the voters
-    /// that did not answer decide.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), quorate::Error> {
-    /// # let voters = quorate::embedded::voters(3);
-    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let mutex = quorum.fair_mutex("invoice:42");
-    /// let guard = mutex.lock().await?;
-    /// assert!(mutex.is_locked().await?);
-    /// guard.release().await?;
-    /// assert!(!mutex.is_locked().await?);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        is_locked(&self.0, &FAIR_MUTEX)
-    }
-
-    /// As [`Mutex::inspect`](crate::Mutex::inspect).
-    ///
-    /// # Errors
-    ///
-    /// As [`Mutex::inspect`](crate::Mutex::inspect).
-    pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        inspect(&self.0, &FAIR_MUTEX)
+        inspect(&self.0, self.kind())
     }
 }
 
 // The guard of a mutex.
 
 guard! {
-    /// Proof that this client holds a [`Mutex`](crate::Mutex) or a [`FairMutex`](crate::FairMutex),
-    /// for as long as [`is_held`](Self::is_held) says so.
+    /// Proof that this client holds a [`Mutex`](crate::Mutex), for as long as
+    /// [`is_held`](Self::is_held) says so.
     ///
     /// Dropping it releases the lock in the background: dropping never blocks and never fails.
     /// [`release`](Self::release) does the same and says whether it worked. Neither a guard nor the

@@ -27,10 +27,10 @@ lock! {
     /// that very slot. So no more can hold than there are slots, whichever voters answered: two
     /// majorities share a voter, and a voter gives a slot to one hold.
     ///
-    /// All waiters queue in the order of asking, as for a [`FairMutex`](crate::FairMutex), also
-    /// those who want several permits: nobody who wants fewer passes them. Each hold has a lease of
-    /// its own, so the permits of a holder that dies come back when its lease ends, whatever others
-    /// do.
+    /// All waiters queue in the order of asking, as for a [fair
+    /// mutex](crate::Mutex#the-fair-mutex), also those who want several permits: nobody who wants
+    /// fewer passes them. Each hold has a lease of its own, so the permits of a holder that dies
+    /// come back when its lease ends, whatever others do.
     ///
     /// # Permits
     ///

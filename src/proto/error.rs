@@ -93,7 +93,7 @@ pub enum ErrorKind {
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum HolderKind {
-    /// It holds the mutex, as a [`Mutex`](crate::Mutex) or a [`FairMutex`](crate::FairMutex).
+    /// It holds the [`Mutex`](crate::Mutex).
     Mutex,
     /// It reads, maybe among others: of several readers it is the last to end; of
     /// a lock of [Redisson](crate::Redisson) any of them.

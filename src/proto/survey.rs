@@ -132,7 +132,7 @@ pub struct FoundLock {
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum LockKind {
-    /// A [`Mutex`](crate::Mutex), which is a [`FairMutex`](crate::FairMutex) too.
+    /// A [`Mutex`](crate::Mutex), fair or not.
     Mutex,
     /// An [`RwLock`](crate::RwLock).
     RwLock,

@@ -8,7 +8,7 @@ use kinds::{FAIR_JAVA_MUTEX, JAVA_MUTEX, JAVA_READ, JAVA_WRITE};
 
 use crate::{
     kinds::{Form, Kind, LockRecord, Preference},
-    locks::{Admin, Dialect, FairMutex, LockHandle, LockParts, Mutex, RwLock},
+    locks::{Admin, Dialect, LockHandle, LockParts, Mutex, RwLock},
     proto::{Error, LockKind, LockName},
 };
 
@@ -51,8 +51,8 @@ impl Redisson {
 
     /// The same lock, given to waiters in Rust in the order of asking. Java passes them when it
     /// asks first.
-    pub fn fair_mutex(&self, name: impl AsRef<str>) -> FairMutex {
-        FairMutex::new(&self.0, name.as_ref())
+    pub fn fair_mutex(&self, name: impl AsRef<str>) -> Mutex {
+        self.mutex(name).fair()
     }
 
     /// The `RReadWriteLock` of this name. The record has the bare name, the channel is

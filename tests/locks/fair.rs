@@ -9,9 +9,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use quorate::FairMutex;
 use quorate_support::Worker;
-use quorate_tests::{kind::Lock, prelude::*, standing};
+use quorate_tests::{prelude::*, standing};
 use tokio::{sync::Notify, task::yield_now};
 
 // Waiters that die.
@@ -102,7 +101,12 @@ async fn client(voters: &[EmbeddedVoter]) -> Quorate {
 type Entered = Arc<Mutex<Vec<usize>>>;
 
 /// Come one after the other, enter, and leave.
-async fn come(tasks: &mut JoinSet<()>, lock: &FairMutex, entered: &Entered, who: Range<usize>) {
+async fn come(
+    tasks: &mut JoinSet<()>,
+    lock: &quorate::Mutex,
+    entered: &Entered,
+    who: Range<usize>,
+) {
     for number in who {
         let (lock, entered) = (lock.clone(), Arc::clone(entered));
         tasks.spawn(async move {
@@ -473,7 +477,7 @@ impl Waiters {
     /// One more, behind those that stand there; `ends` is what it does when it has entered.
     pub(crate) async fn come<F: Future<Output = ()> + Send>(
         &mut self,
-        lock: Lock,
+        lock: quorate::Mutex,
         ends: impl FnOnce(MutexGuard) -> F + Send + 'static,
     ) {
         let (number, entered) = (self.tasks.len(), Arc::clone(&self.entered));

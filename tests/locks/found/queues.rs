@@ -1,6 +1,6 @@
 //! Bugs of locks that are waited for in a queue: fair mutexes and read/write locks.
 
-use quorate::{FairMutex, embedded::Reply};
+use quorate::{Mutex, embedded::Reply};
 use quorate_tests::{inside::fault_client, prelude::*};
 
 use crate::{
@@ -10,11 +10,11 @@ use crate::{
 
 const QUEUE: &str = "quorate:{a}:queue";
 
-async fn fair(voters: &[EmbeddedVoter]) -> FairMutex {
+async fn fair(voters: &[EmbeddedVoter]) -> Mutex {
     client(voters).await.fair_mutex("a")
 }
 
-fn waits(mutex: FairMutex) -> JoinHandle<MutexGuard> {
+fn waits(mutex: Mutex) -> JoinHandle<MutexGuard> {
     tokio::spawn(async move { mutex.lock().await.expect("all voters answer") })
 }
 
@@ -328,7 +328,7 @@ fn way(time: Duration) -> Fault {
 }
 
 /// Waits once, so that the client listens for calls.
-async fn hear_calls(voters: &[EmbeddedVoter], mutex: &FairMutex) {
+async fn hear_calls(voters: &[EmbeddedVoter], mutex: &Mutex) {
     let guard = fair(voters).await.lock().await.expect("it is free");
     assert!(mutex.lock_within(ms(100)).await.expect("all voters answer").is_none());
     guard.release().await.expect("it is held");

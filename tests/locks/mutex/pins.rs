@@ -8,11 +8,10 @@ use std::{
 };
 
 use quorate::{
-    Admin, AllGuard, ClockOffset, Cluster, Credentials, Election, ErrorKind, FairMutex, FenceGate,
-    FoundLock, FoundLocks, Holder, Leader, Leadership, LockAll, LockState, Lost, Mutex, Observer,
-    Persistence, Quarantined, Redisson, RosterEntry, RwLock, Semaphore, ServerInfo, ServerReport,
-    SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet, VoterStatus,
-    VoterSurvey, Waiting,
+    Admin, AllGuard, ClockOffset, Cluster, Credentials, Election, ErrorKind, FenceGate, FoundLock,
+    FoundLocks, Holder, Leader, Leadership, LockAll, LockState, Lost, Mutex, Observer, Persistence,
+    Quarantined, Redisson, RosterEntry, RwLock, Semaphore, ServerInfo, ServerReport, SetStatus,
+    SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet, VoterStatus, VoterSurvey, Waiting,
     embedded::{Ran, Record, Reply, Sent},
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
@@ -34,7 +33,7 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
     #[rustfmt::skip]
     promised![is_pinned:
         Admin, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error,
-        ErrorKind, Election, FairMutex, Fault, FaultGuard, FenceGate, FoundLock, FoundLocks,
+        ErrorKind, Election, Fault, FaultGuard, FenceGate, FoundLock, FoundLocks,
         HoldId, Holder, HolderKind, InFlight, Label, LockKind, LockState, LockView, Lost, Leader,
         Leadership, LockAll, Lockable, Machine, Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
         Observed, Observer, Owner, PermitGuard, Persistence, Preference, Quarantine, Quarantined,
@@ -49,16 +48,16 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
 #[test]
 fn every_blocking_type_is_send_sync_unpin_and_debug() {
     use quorate::blocking::{
-        Admin, AllGuard, Election, FairMutex, Leadership, LockAll, Mutex, MutexGuard, Observer,
-        PermitGuard, Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
+        Admin, AllGuard, Election, Leadership, LockAll, Mutex, MutexGuard, Observer, PermitGuard,
+        Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
     };
 
     #[rustfmt::skip]
     promised![is_pinned:
-        Admin, AllGuard, Election, FairMutex, Leadership, LockAll, Mutex, MutexGuard, Observer,
+        Admin, AllGuard, Election, Leadership, LockAll, Mutex, MutexGuard, Observer,
         PermitGuard, Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
     ];
-    promised![cloned: Quorate, Mutex, FairMutex, RwLock, Semaphore, Election];
+    promised![cloned: Quorate, Mutex, RwLock, Semaphore, Election];
 }
 
 #[test]
@@ -69,7 +68,7 @@ fn values_can_be_cloned_compared_and_shown() {
     fn error<T: std::error::Error + UnwindSafe + RefUnwindSafe>() {}
     #[rustfmt::skip]
     promised![cloned:
-        Quorate, Builder, Mutex, FairMutex, RwLock, Semaphore, Error, EmbeddedVoter, LockAll,
+        Quorate, Builder, Mutex, RwLock, Semaphore, Error, EmbeddedVoter, LockAll,
         Lockable, Election, Observed,
     ];
     #[rustfmt::skip]

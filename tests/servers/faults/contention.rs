@@ -8,11 +8,9 @@ use std::{
     thread,
 };
 
-use quorate::FairMutex;
 use quorate_tests::{
     failures::Failures,
     history::{History, overlap},
-    kind::Lock,
     prelude::*,
     scene::{DURABLE, Ending, knob},
 };
@@ -49,7 +47,7 @@ fn nobody_ever_trusts_a_lock_that_another_one_trusts() {
 }
 
 /// Holds the lock once, in one of the ways in which users do.
-async fn hold_once(mutex: Lock, trial: &Trial, chance: &mut StdRng) -> Result<(), Error> {
+async fn hold_once(mutex: quorate::Mutex, trial: &Trial, chance: &mut StdRng) -> Result<(), Error> {
     let (short, way) = (MS(chance.random_range(0..8)), chance.random_range(0..16));
     if way == 0 {
         // Kept beyond its end.
@@ -105,7 +103,7 @@ async fn queue_of_mutex(quorum: &Quorate) -> Option<Places> {
     Some(places.map(|waiting| (waiting.place.to_string(), waiting.ticket)).collect())
 }
 
-async fn take_a_turn(mutex: &FairMutex, trial: &Trial, chance: &mut StdRng) {
+async fn take_a_turn(mutex: &quorate::Mutex, trial: &Trial, chance: &mut StdRng) {
     let patience =
         if chance.random_ratio(1, 8) { MS(chance.random_range(0..100)) } else { MS(30_000) };
     let asked = now();
