@@ -7,7 +7,7 @@ use super::{
     mirror::{Mirrored, mirror},
 };
 use crate::{
-    locks::Observed,
+    locks::{self, Observed},
     proto::{Error, HoldId, Token},
 };
 
@@ -16,7 +16,7 @@ macro_rules! guard {
         mirror! {
             $(#[$about])*
             #[must_use = "the lock is released when the guard is dropped"]
-            $name;
+            locks::$name;
             get name() -> &str;
             get hold() -> &HoldId;
             get votes() -> usize;
@@ -90,7 +90,7 @@ mirror! {
     ///
     /// Dropping it releases all locks in the background: dropping never blocks and never fails.
     #[must_use = "the locks are released when the guard is dropped"]
-    AllGuard;
+    locks::AllGuard;
     get names() -> impl Iterator<Item = &str>;
     get holds() -> impl Iterator<Item = (&str, &HoldId)>;
     get tokens() -> impl Iterator<Item = (&str, Option<Token>)>;
@@ -106,7 +106,7 @@ mirror! {
     ///
     /// Dropping it resigns in the background: dropping never blocks and never fails.
     #[must_use = "it resigns when it is dropped"]
-    Leadership;
+    locks::Leadership;
     get name() -> &str;
     get hold() -> &HoldId;
     get votes() -> usize;
@@ -145,7 +145,7 @@ mirror! {
     /// # }
     /// ```
     #[must_use = "it does nothing until it is asked for the next"]
-    Observer;
+    locks::Observer;
 }
 
 impl Observer {

@@ -7,16 +7,17 @@ use super::{
     mirror::{Mirrored, mirror},
 };
 use crate::{
-    client::{Builder, Status, Survey},
+    client::{self, Builder, Status, Survey},
     kinds::Preference,
-    locks::{FoundLocks, LockView, Lockable, after_work},
+    locks::{self, FoundLocks, LockView, Lockable, after_work},
     proto::{Error, HoldId, Leader, LockKind, Owner, Token},
+    redisson,
 };
 
 mirror! {
     /// [`quorate::Quorate`](crate::Quorate) for programs without async. Clones are the same client.
     #[derive(Clone)]
-    Quorate;
+    client::Quorate;
     make mutex(name: impl AsRef<str>) -> Mutex;
     make fair_mutex(name: impl AsRef<str>) -> Mutex;
     make rw_lock(name: impl AsRef<str>) -> RwLock;
@@ -80,7 +81,7 @@ impl Quorate {
 mirror! {
     /// [`quorate::Redisson`](crate::Redisson) for programs without async.
     #[derive(Clone)]
-    Redisson;
+    redisson::Redisson;
     make mutex(name: impl AsRef<str>) -> Mutex;
     make fair_mutex(name: impl AsRef<str>) -> Mutex;
     make rw_lock(name: impl AsRef<str>) -> RwLock;
@@ -124,7 +125,7 @@ mirror! {
     /// client that wait stand in line, and come in the order of asking.
     #[derive(Clone)]
     #[must_use = "it does nothing until it is locked"]
-    Mutex;
+    locks::Mutex;
     with owner(owner: &Owner);
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
@@ -191,7 +192,7 @@ mirror! {
     /// [there](crate::RwLock#owners).
     #[derive(Clone)]
     #[must_use = "it does nothing until it is locked"]
-    RwLock;
+    locks::RwLock;
     with owner(owner: &Owner);
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
@@ -273,7 +274,7 @@ mirror! {
     /// [`quorate::Semaphore`](crate::Semaphore) for programs without async.
     #[derive(Clone)]
     #[must_use = "it does nothing until a permit is acquired"]
-    Semaphore;
+    locks::Semaphore;
     with owner(owner: &Owner);
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
@@ -330,7 +331,7 @@ mirror! {
     /// [`quorate::Election`](crate::Election) for programs without async.
     #[derive(Clone)]
     #[must_use = "it does nothing until somebody campaigns or asks"]
-    Election;
+    locks::Election;
     with lease(lease: Duration);
     with hold_at_most(time: Duration);
     ///
@@ -359,7 +360,7 @@ mirror! {
     /// [`quorate::LockAll`](crate::LockAll) for programs without async.
     #[derive(Clone)]
     #[must_use = "it does nothing until it is locked"]
-    LockAll;
+    locks::LockAll;
     ///
     /// # Examples
     ///
@@ -399,7 +400,7 @@ impl LockAll {
 mirror! {
     /// [`quorate::Admin`](crate::Admin) for programs without async.
     #[derive(Clone)]
-    Admin;
+    locks::Admin;
     ///
     /// # Examples
     ///

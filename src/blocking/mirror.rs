@@ -37,16 +37,16 @@ same!((), bool, usize, Leader, LockView);
 /// gives, and `lost` waits for a loss.
 macro_rules! mirror {
     (
-        $(#[$about:meta])* $name:ident;
+        $(#[$about:meta])* $module:ident::$name:ident;
         $($(#[$more:meta])* $how:ident $method:ident($($arg:ident: $type:ty),*)
             $(-> $given:ty)? $(= $other:tt)?;)*
     ) => {
         $(#[$about])*
         pub struct $name {
-            inner: crate::$name,
+            inner: $module::$name,
         }
 
-        impl Mirrored for crate::$name {
+        impl Mirrored for $module::$name {
             type Mirror = $name;
 
             fn mirrored(self) -> $name {

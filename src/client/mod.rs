@@ -190,3 +190,20 @@ impl fmt::Debug for Quorate {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, feature = "embedded"))]
+mod tests {
+    use super::*;
+    use crate::{embedded, proto::LockKind};
+
+    // It looks at no lock of ours instead.
+    #[tokio::test]
+    async fn an_admin_of_redissons_locks_knows_no_kind_that_redisson_has_not() {
+        let voters = embedded::voters(1);
+        let quorum = Quorate::builder().embedded(&voters).connect().await.unwrap();
+        for kind in [LockKind::Semaphore, LockKind::Election] {
+            let error = quorum.redisson().admin().look(kind, "a").await.unwrap_err();
+            assert_eq!(error.to_string(), format!("there is no {kind} of another library"));
+        }
+    }
+}

@@ -165,16 +165,4 @@ mod tests {
             }
         }
     }
-
-    /// Not with the locks of ours that have its name.
-    #[cfg(feature = "embedded")]
-    #[tokio::test]
-    async fn an_admin_of_its_locks_knows_no_kind_that_redisson_has_not() {
-        let voters = crate::embedded::voters(1);
-        let quorum = crate::Quorate::builder().embedded(&voters).connect().await.unwrap();
-        for kind in [LockKind::Semaphore, LockKind::Election] {
-            let error = quorum.redisson().admin().look(kind, "a").await.unwrap_err();
-            assert_eq!(error.to_string(), format!("there is no {kind} of another library"));
-        }
-    }
 }
