@@ -13,7 +13,6 @@ macro_rules! settings {
     ($($(#[$about:meta])* $name:ident: $type:ty = $default:expr;)*) => {
         /// What a client was built with.
         #[derive(Clone, Debug)]
-        #[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
         pub(crate) struct Settings {
             $($(#[$about])* pub(crate) $name: $type,)*
         }

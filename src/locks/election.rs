@@ -211,6 +211,10 @@ impl Election {
 
 // The guard of a leader.
 
+fn given_speech(entry: &Entry) -> &Speech {
+    entry.speech().expect("every candidate says something")
+}
+
 /// Proof that this client leads an [`Election`](crate::Election), for as long as
 /// [`is_held`](Self::is_held) says so.
 ///
@@ -352,8 +356,7 @@ impl Leadership {
     /// # }
     /// ```
     pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<(), Error> {
-        let speech = self.0.speech().expect("every candidate has said something");
-        speech.change(LeaderValue::new(value.as_ref())?);
+        given_speech(&self.0).change(LeaderValue::new(value.as_ref())?);
         self.0.tell("a new value").await
     }
 
