@@ -14,7 +14,7 @@ use crate::{
     keys::Word,
     proto::{Belief, Cause, Error, Kind, RestartGuard, RosterEntry, Rounded, Verdict},
     scripts::{Answer, voter},
-    voter::{Call, Outcome, Replies, Request, Requests, Standings},
+    voter::{Call, Outcome, Replies, Request, Standings},
 };
 
 /// Between two comparisons with a voter.
@@ -155,7 +155,7 @@ impl Coordinator {
                     (comparing.has_looked, is_over) = (true, false);
                     continue;
                 }
-                if panel.quorum.reached(|voter| standings.is_in_step(voter)) {
+                if panel.quorum.reached(|voter| standings.apart(voter).is_none()) {
                     break;
                 }
                 if is_over {
@@ -310,7 +310,7 @@ impl Coordinator {
         Call {
             script: &voter::ROSTER,
             shared: [KEPT.as_millis().to_string().into()].into(),
-            requests: Requests::One(request),
+            requests: [request].into(),
             deadline,
             longest: deadline,
         }

@@ -7,7 +7,7 @@ use crate::{
     keys::{Prefix, Word},
     proto::{Circle, HoldId, HoldIds, LockName, Rules, Slots, Ticket, Token},
     scripts::Script,
-    voter::{Call, Request, Requests},
+    voter::{Call, Request},
 };
 
 /// What is asked of a voter.
@@ -339,7 +339,7 @@ impl LockRecord {
         let keys = script.keys.iter().map(|label| self.info.name_of(label));
         let request = Request::new(keys, script.args.iter().map(arg), ask.hold);
         let Rules { voter_deadline: deadline, longest_deadline: longest, .. } = form.rules;
-        let (shared, requests) = (form.shared(script, ask.lease), Requests::One(request));
+        let (shared, requests) = (form.shared(script, ask.lease), [request].into());
         Call { script, shared, requests, deadline, longest }.weighing(*wanted)
     }
 }

@@ -2,9 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    fmt,
-    ops::Deref,
-    slice,
     sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
@@ -39,46 +36,22 @@ pub(crate) struct Call {
     /// The arguments that all requests share. Behind them the node adds the command that
     /// publishes, where the script takes it.
     pub(crate) shared: Arc<[Arc<str>]>,
-    pub(crate) requests: Requests,
+    pub(crate) requests: Arc<[Arc<Request>]>,
     /// How long an answer is worth waiting for.
     pub(crate) deadline: Duration,
     /// And how long at most, where its voter was seen to need longer.
     pub(crate) longest: Duration,
 }
 
-/// The requests of a call. One alone, as most are made, takes no room of its own.
-#[derive(Clone, Debug)]
-pub(crate) enum Requests {
-    One(Arc<Request>),
-    Several(Arc<[Arc<Request>]>),
-}
-
-impl Deref for Requests {
-    type Target = [Arc<Request>];
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::One(request) => slice::from_ref(request),
-            Self::Several(requests) => requests,
-        }
-    }
-}
-
-impl FromIterator<Arc<Request>> for Requests {
-    fn from_iter<T: IntoIterator<Item = Arc<Request>>>(requests: T) -> Self {
-        Self::Several(requests.into_iter().collect())
-    }
-}
-
 impl Call {
     /// One call for the requests of several, all of one script and with the same shared arguments.
     pub(crate) fn join<'a>(calls: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
         let first = calls.clone().next()?;
-        if calls.clone().nth(1).is_none() {
-            return Some(first.clone());
+        let mut call = first.clone();
+        if calls.clone().nth(1).is_some() {
+            call.requests = calls.flat_map(|call| &*call.requests).cloned().collect();
         }
-        let requests = calls.flat_map(|call| &*call.requests).cloned().collect();
-        Some(Self { requests, ..first.clone() })
+        Some(call)
     }
 
     /// The same for some of its requests.
@@ -92,9 +65,8 @@ impl Call {
 
     /// The same for a request, just made, that is about so many slots.
     pub(crate) fn weighing(mut self, slots: u16) -> Self {
-        if let Requests::One(request) = &mut self.requests
-            && let Some(request) = Arc::get_mut(request)
-        {
+        let request = Arc::get_mut(&mut self.requests).and_then(|all| Arc::get_mut(&mut all[0]));
+        if let Some(request) = request {
             request.weight = slots.min(Slots::AT_ONCE);
         }
         self
@@ -139,8 +111,8 @@ pub(crate) struct Identity {
     pub(crate) overlap: Duration,
     /// Why it takes no new votes, though it answers.
     pub(crate) refuses: Option<Arc<str>>,
-    /// What it needs of its memory, where that has a limit.
-    pub(crate) memory: Option<Memory>,
+    /// How much of its memory it uses, in thousandths, where that has a limit.
+    pub(crate) memory: Option<u32>,
 }
 
 /// Which locks are looked for among the keys of a voter.
@@ -171,21 +143,6 @@ pub(crate) struct KeysFound {
     pub(crate) is_complete: bool,
 }
 
-/// In bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Memory {
-    pub(crate) used: u64,
-    pub(crate) limit: u64,
-}
-
-impl Memory {
-    /// From 0 to 1, or a little above.
-    pub(crate) fn share(self) -> f64 {
-        let thousandths = self.used.saturating_mul(1000) / self.limit.max(1);
-        f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 1000.0
-    }
-}
-
 /// Hears who a voter is, what its channels say, and when they may have gone unheard.
 pub(crate) trait Ear: Send + Sync {
     /// A new connection stands, and this is who answers on it. No script runs on a connection
@@ -209,7 +166,7 @@ pub(crate) trait Ear: Send + Sync {
 
 /// A voter as seen by its task. Each request leaves before the method returns, in order and at most
 /// once; the futures own all they need, and dropping one does not call its request back.
-pub(crate) trait Node: fmt::Debug + Send + Sync {
+pub(crate) trait Node: Send + Sync {
     /// Sends a script. Answers by the call's deadline, for each request by itself.
     fn send(&self, call: Call) -> BoxFuture<'static, Answers>;
 

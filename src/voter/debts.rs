@@ -127,13 +127,13 @@ mod tests {
     use crate::{
         proto::at,
         scripts::mutex,
-        voter::{Call, Request, Requests},
+        voter::{Call, Request},
     };
 
     fn debt(number: u64) -> Queued {
         let name = number.to_string();
         let request = Request::new([(&name).into()], [], None);
-        let (shared, requests) = ([].into(), Requests::One(request));
+        let (shared, requests) = ([].into(), [request].into());
         let deadline = Duration::from_millis(200);
         let call = Call { script: &mutex::RELEASE, shared, requests, deadline, longest: deadline };
         let owed_until = Some(at(1_000 + number));

@@ -14,12 +14,7 @@
 //! read have two exceptions. A read may leave before the release of another read. If releases of
 //! reads wait in two lanes, a write waits for the later one only.
 
-use std::{
-    collections::VecDeque,
-    hash::{Hash, Hasher},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
 
@@ -31,7 +26,7 @@ const AT_ONCE: usize = 2;
 /// Between two calls of a lane, where more are on their way.
 const PACE: Duration = Duration::from_millis(1);
 
-/// Room for so many requests that wait is kept when they have left.
+/// So many lanes are kept, used or not.
 const FEW: usize = 1024;
 
 /// A request that waits to leave, and who waits for its answer.
@@ -51,28 +46,12 @@ pub(super) struct Queued {
 
 /// What requests of one call have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Group {
+struct Group {
     script: &'static str,
-    shared: SharedArgs,
+    shared: Arc<[Arc<str>]>,
     part: u16,
     deadline: Duration,
     longest: Duration,
-}
-
-/// The arguments that requests share: mostly the very same, and few different ones of one script.
-#[derive(Clone, Debug, Eq)]
-struct SharedArgs(Arc<[Arc<str>]>);
-
-impl PartialEq for SharedArgs {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
-    }
-}
-
-impl Hash for SharedArgs {
-    fn hash<H: Hasher>(&self, to: &mut H) {
-        self.0.len().hash(to);
-    }
 }
 
 /// Requests that leave now, as one call.
@@ -176,10 +155,9 @@ impl Lanes {
 
     /// The lane of a call, which may be a new one.
     fn lane_of(&mut self, call: &Call, part: u16) -> LaneId {
-        let Call { script, shared, deadline, longest, .. } = call;
-        let shared = SharedArgs(Arc::clone(shared));
-        let group =
-            Group { script: script.name, shared, part, deadline: *deadline, longest: *longest };
+        let Call { script, deadline, longest, .. } = *call;
+        let shared = Arc::clone(&call.shared);
+        let group = Group { script: script.name, shared, part, deadline, longest };
         if let Some(&lane) = self.by_group.get(&group) {
             return lane;
         }
@@ -224,13 +202,12 @@ impl Lanes {
         lane.under_way -= 1;
         let is_unused = lane.under_way == 0 && lane.waiting.is_empty();
         // There are as many as slots in use: few are kept.
-        if is_unused && self.all.len() > FEW && !self.urgent.iter().any(|(urgent, _)| *urgent == id)
+        if is_unused
+            && self.all.len() > FEW
+            && !self.urgent.iter().any(|(urgent, _)| *urgent == id)
+            && let Some(lane) = self.all.remove(&id)
         {
-            if let Some(lane) = self.all.remove(&id) {
-                self.by_group.remove(&lane.group);
-            }
-            shrink(&mut self.all);
-            shrink(&mut self.by_group);
+            self.by_group.remove(&lane.group);
         }
     }
 
@@ -268,23 +245,7 @@ impl Lanes {
             }
             queued
         };
-        let taken = lane.waiting.drain(..count).map(departs).collect();
-        if let Some(less) = less_room(lane.waiting.capacity(), lane.waiting.len()) {
-            lane.waiting.shrink_to(less);
-        }
-        shrink(latest);
-        taken
-    }
-}
-
-/// How much of this room is enough, if it is far too much: a crowd may have come and gone.
-fn less_room(room: usize, needed: usize) -> Option<usize> {
-    (room > FEW && needed < room / 4).then_some(room / 2)
-}
-
-fn shrink<K: Eq + Hash, V>(table: &mut FxHashMap<K, V>) {
-    if let Some(less) = less_room(table.capacity(), table.len()) {
-        table.shrink_to(less);
+        lane.waiting.drain(..count).map(departs).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     keys::Word,
     proto::{HoldId, at},
     scripts::{Script, mutex},
-    voter::{Request, Requests},
+    voter::Request,
 };
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -14,7 +14,7 @@ fn request(script: &'static Script, hold: &str, count: &str) -> Queued {
     let keys = script.keys.iter().map(|_| Word::from("lock"));
     let blank = script.args.iter().skip(2).map(|_| Word::NOTHING);
     let args = [hold.into(), count.into()].into_iter().chain(blank);
-    let requests = Requests::One(Request::new(keys, args, Some(&HoldId::parse(hold))));
+    let requests = [Request::new(keys, args, Some(&HoldId::parse(hold)))].into();
     let call = Call { script, shared: [].into(), requests, deadline: MS(200), longest: MS(200) };
     Queued { call, owed_until: None, asker: None, shard: None, asked: at(0) }
 }
@@ -231,27 +231,6 @@ fn a_lane_of_which_something_is_about_to_leave_stays() {
     let holds: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
     assert_eq!(holds, ["2", "2", "3"]);
     assert!(left[0].lane == first && left[2].lane != first, "{left:?}");
-}
-
-#[test]
-fn what_a_crowd_needed_is_not_kept_though_others_come() {
-    let mut lanes = Lanes::new(32);
-    for number in 0..10_000 {
-        lanes.push(release(&number.to_string()), 0);
-    }
-    let room = |lanes: &Lanes| {
-        let waiting = lanes.all.values().map(|lane| lane.waiting.capacity());
-        waiting.max().max(Some(lanes.latest.capacity())).unwrap()
-    };
-    assert!(room(&lanes) >= 10_000);
-    let mut under_way = VecDeque::new();
-    while let Some(departure) = lanes.take(at(0)).or_else(|| lanes.take(at(1))) {
-        under_way.push_back(departure.lane);
-        if under_way.len() > 1 {
-            lanes.ended(under_way.pop_front().unwrap());
-        }
-    }
-    assert!(room(&lanes) < 4_096, "{}", room(&lanes));
 }
 
 /// What happens to a voter's lanes.

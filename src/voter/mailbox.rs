@@ -7,7 +7,7 @@
 use std::{
     fmt,
     future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
 };
 
@@ -19,7 +19,7 @@ use crate::{
 
 /// Answers that are still to come, by voter. Dropping it drops the answers, never the requests.
 #[derive(Debug)]
-pub(crate) struct Replies(Arc<Mailbox>);
+pub(crate) struct Replies(Arc<Mutex<Mailbox>>);
 
 /// Hears the answers that nobody waits for.
 pub(crate) trait LateEar: Send + Sync {
@@ -29,15 +29,13 @@ pub(crate) trait LateEar: Send + Sync {
 /// Where a voter's answer goes. One that is dropped without an answer tells that there is none.
 #[derive(Debug)]
 pub(crate) struct ReplyTo {
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<Mutex<Mailbox>>,
     voter: usize,
     question: u32,
     is_answered: bool,
 }
 
-struct Mailbox(Mutex<MailboxState>);
-
-struct MailboxState {
+struct Mailbox {
     slots: Box<[Slot]>,
     /// How many answers have come.
     arrived: usize,
@@ -60,13 +58,13 @@ impl Replies {
     /// `least`: fewer answers decide nothing.
     pub(crate) fn new(voters: usize, least: usize) -> Self {
         let slots = (0..voters).map(|_| Slot::default()).collect();
-        let state = MailboxState { slots, arrived: 0, least, waker: None, late: None };
-        Self(Arc::new(Mailbox(Mutex::new(state))))
+        let mailbox = Mailbox { slots, arrived: 0, least, waker: None, late: None };
+        Self(Arc::new(Mutex::new(mailbox)))
     }
 
     /// Where this voter is to answer; what was expected of it before is expected no more.
     pub(crate) fn expect(&mut self, voter: usize) -> ReplyTo {
-        let mut state = self.0.state();
+        let mut state = lock(&self.0);
         let slot = &mut state.slots[voter];
         let question = slot.question + 1;
         *slot = Slot { question, is_open: true, answer: None };
@@ -79,7 +77,7 @@ impl Replies {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<(usize, Outcome<Answer>)> {
-        let mut state = self.0.state();
+        let mut state = lock(&self.0);
         if let Some(answer) = state.take() {
             return Poll::Ready(answer);
         }
@@ -92,12 +90,12 @@ impl Replies {
 
     /// Whether any is to come.
     pub(crate) fn are_open(&self) -> bool {
-        self.0.state().slots.iter().any(|slot| slot.is_open)
+        lock(&self.0).slots.iter().any(|slot| slot.is_open)
     }
 
     /// Hands on what is still to come. What has come is heard at once.
     pub(crate) fn hand_over(self, ear: impl FnOnce() -> Arc<dyn LateEar>) {
-        let mut state = self.0.state();
+        let mut state = lock(&self.0);
         if !state.slots.iter().any(|slot| slot.is_open) {
             return;
         }
@@ -106,12 +104,12 @@ impl Replies {
         while let Some((voter, outcome)) = state.take() {
             drop(state);
             ear.hear(voter, &outcome);
-            state = self.0.state();
+            state = lock(&self.0);
         }
     }
 }
 
-impl MailboxState {
+impl Mailbox {
     fn take(&mut self) -> Option<(usize, Outcome<Answer>)> {
         self.slots.iter_mut().enumerate().find_map(|(voter, slot)| {
             let answer = slot.answer.take()?;
@@ -121,22 +119,23 @@ impl MailboxState {
     }
 }
 
-impl Mailbox {
-    fn state(&self) -> MutexGuard<'_, MailboxState> {
-        lock(&self.0)
+impl ReplyTo {
+    pub(crate) fn send(mut self, outcome: Outcome<Answer>) {
+        self.is_answered = true;
+        self.deliver(outcome);
     }
 
-    fn deliver(&self, voter: usize, question: u32, outcome: Outcome<Answer>) {
-        let mut state = self.state();
-        let MailboxState { slots, arrived, least, waker, late } = &mut *state;
-        let slot = &mut slots[voter];
-        if !slot.is_open || slot.question != question {
+    fn deliver(&self, outcome: Outcome<Answer>) {
+        let mut state = lock(&self.mailbox);
+        let Mailbox { slots, arrived, least, waker, late } = &mut *state;
+        let slot = &mut slots[self.voter];
+        if !slot.is_open || slot.question != self.question {
             return;
         }
         if let Some(late) = late.clone() {
             slot.is_open = false;
             drop(state);
-            return late.hear(voter, &outcome);
+            return late.hear(self.voter, &outcome);
         }
         slot.answer = Some(outcome);
         *arrived += 1;
@@ -148,18 +147,10 @@ impl Mailbox {
     }
 }
 
-impl ReplyTo {
-    pub(crate) fn send(mut self, outcome: Outcome<Answer>) {
-        self.is_answered = true;
-        self.mailbox.deliver(self.voter, self.question, outcome);
-    }
-}
-
 impl Drop for ReplyTo {
     fn drop(&mut self) {
         if !self.is_answered {
-            let outcome = Err(Cause::Unreachable(CLOSED.into()));
-            self.mailbox.deliver(self.voter, self.question, outcome);
+            self.deliver(Err(Cause::Unreachable(CLOSED.into())));
         }
     }
 }

@@ -16,8 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) use cluster::{ClusterNode, Topology};
 pub(crate) use contract::{
-    Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Memory, Node, ONLY, Outcome,
-    Requests, Stamp,
+    Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp,
 };
 pub(crate) use mailbox::{LateEar, Replies, ReplyTo};
 pub(crate) use pauses::needs_an_operator;

@@ -34,15 +34,14 @@ const SELDOM: (Duration, Duration) = (Duration::from_millis(500), Duration::from
 
 /// They grow while attempts fail, and more where the next one is likely to fail as well.
 pub(super) struct Pauses {
-    longest: Duration,
     usual: Backoff,
     hopeless: Backoff,
 }
 
 impl Pauses {
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
-        let hopeless = Backoff::new(SELDOM.0, SELDOM.1);
-        Self { longest, usual: Backoff::new(first, longest), hopeless }
+        let (usual, hopeless) = (Backoff::new(first, longest), Backoff::new(SELDOM.0, SELDOM.1));
+        Self { usual, hopeless }
     }
 
     /// An attempt has led to something.
@@ -58,7 +57,7 @@ impl Pauses {
             return self.hopeless.pause(chance / 4);
         }
         self.hopeless.reset();
-        self.usual.pause(chance / 4).min(self.longest)
+        self.usual.pause(chance / 4)
     }
 }
 

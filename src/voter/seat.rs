@@ -186,14 +186,11 @@ pub(super) fn checksum(seed: u16, bytes: &[u8]) -> u16 {
         .fold(seed, |sum, byte| (sum << 8) ^ TABLE[usize::from((sum >> 8) ^ u16::from(*byte))])
 }
 
-const TABLE: [u16; 256] = table();
-
-const fn table() -> [u16; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0_u16;
+/// What each byte comes to.
+const TABLE: [u16; 256] = {
+    let (mut table, mut byte) = ([0; 256], 0_u16);
     while byte < 256 {
-        let mut sum = byte << 8;
-        let mut bit = 0;
+        let (mut sum, mut bit) = (byte << 8, 0);
         while bit < 8 {
             sum = if sum & 0x8000 == 0 { sum << 1 } else { (sum << 1) ^ 0x1021 };
             bit += 1;
@@ -202,7 +199,7 @@ const fn table() -> [u16; 256] {
         byte += 1;
     }
     table
-}
+};
 
 #[cfg(test)]
 mod tests {

@@ -206,8 +206,8 @@ impl Standings {
         self.note_refusal(&mut state, place, identity.refuses.as_ref(), false);
         self.tell(state);
         let label = &self.labels[voter];
-        if let Some(memory) = memory {
-            self.series[voter].memory.set(memory.share());
+        if let Some(thousandths) = memory {
+            self.series[voter].memory.set(f64::from(*thousandths) / 1000.0);
         }
         if returned || data != Data::Kept {
             tracing::info!(voter = %label, durable, ?data, "a voter came back as another");
@@ -562,11 +562,6 @@ impl Standings {
             }
             _ => {}
         }
-    }
-
-    /// Whether a voter counts: nobody believes otherwise of the voters than this client.
-    pub(crate) fn is_in_step(&self, voter: usize) -> bool {
-        self.state().apart(voter).is_none()
     }
 
     /// Why a voter does not count, if it is because of what clients believe of the voters.

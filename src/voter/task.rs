@@ -53,10 +53,6 @@ impl Seen {
     fn series(&self) -> &VoterSeries {
         self.standings.series(self.voter)
     }
-
-    fn place(&self, shard: usize) -> Place {
-        Place { voter: self.voter, shard }
-    }
 }
 
 impl Voter {
@@ -273,7 +269,8 @@ impl Task {
             seen.series().queue_seconds.record(sent.since(oldest.asked).as_secs_f64());
         }
         // The same server as another voter's has no vote to give.
-        let answers = if let Some(twin) = standings.twin(seen.place(node.shard(call.key()))) {
+        let (voter, shard) = (*voter, node.shard(call.key()));
+        let answers = if let Some(twin) = standings.twin(Place { voter, shard }) {
             // Where nothing was sent there is nothing to give back. What is owed stays owed.
             let new = requests.extract_if(.., |request| request.shard.is_none());
             new.for_each(|mut request| request.answer(Err(twin.clone())));
@@ -290,7 +287,7 @@ impl Task {
             // Before anybody counts the answers. The connection may be another one than when it was
             // queued, and lead elsewhere.
             let data = answers.iter_mut().flatten().next().and_then(|first| first.data.take());
-            let (place, standings) = (seen.place(shard), &seen.standings);
+            let (place, standings) = (Place { voter: seen.voter, shard }, &seen.standings);
             if let Err(twin) = standings.answered(place, answered, stamp, data.as_deref()) {
                 answers = vec![Err(twin); requests.len()];
             }
