@@ -53,14 +53,11 @@ impl Address {
     /// addresses. No message shows a password, also where the text is not what its writer took it
     /// for.
     pub(crate) fn parse(text: &str, security: &Security) -> Result<Self, Error> {
-        for scheme in ["redis-sentinel", "rediss-sentinel"] {
-            let rest = text.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://"));
-            if let Some(rest) = rest {
-                return Self::under_sentinels(scheme, rest, security);
-            }
-        }
-        if !text.contains("://") {
+        let Some((scheme, rest)) = text.split_once("://") else {
             return Err(Error::invalid(without_scheme(text)));
+        };
+        if matches!(scheme, "redis-sentinel" | "rediss-sentinel") {
+            return Self::under_sentinels(scheme, rest, security);
         }
         let url = Url::parse(text).map_err(|why| {
             let shown = shown(text, None);
@@ -92,7 +89,11 @@ impl Address {
     /// Several hosts, which `url` does not read.
     fn under_sentinels(scheme: &str, rest: &str, security: &Security) -> Result<Self, Error> {
         let unclear = |what: &str| Error::invalid(format!("the {scheme}:// address {what}"));
-        let [user, hosts, path, query] = parts(rest).map_err(unclear)?;
+        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        let (user, hosts) = authority.split_once('@').unwrap_or(("", authority));
+        if hosts.contains('@') || tail.contains('@') {
+            return Err(unclear("has an `@` too many; in a password it is written %40"));
+        }
         let hosts = hosts.split(',').map(sentinel).collect::<Result<Vec<_>, _>>();
         let hosts = hosts.map_err(unclear)?;
         // From here on it is known that these are hosts, and may be shown.
@@ -102,10 +103,14 @@ impl Address {
         if (0..names.len()).any(|at| names[..at].contains(&names[at])) {
             return Err(wrong("names a sentinel twice, and each has one voice"));
         }
-        let url = Url::parse(&format!("redis://{user}@host"));
+        let url = Url::parse(&format!("redis://{user}@host{tail}"));
         let url = url.map_err(|_| wrong("has credentials that cannot be read"))?;
+        if url.fragment().is_some() {
+            return Err(wrong("has a `#`; in a password it is written %23"));
+        }
         let login = login(&url).map_err(wrong)?;
-        let (service, database) = service(path).map_err(wrong)?;
+        let (service, database) = service(url.path()).map_err(wrong)?;
+        let query = url.query().unwrap_or_default();
         let sentinel_login = sentinel_login(query).map_err(wrong)?;
         let secured = |config| Secured::new(config, scheme, security).map_err(|why| wrong(&why));
         let all = hosts.iter().zip(names).map(|((host, port), name)| {
@@ -137,6 +142,16 @@ impl Address {
     /// with the database unless it is 0.
     pub(crate) fn label(&self) -> &Arc<str> {
         &self.label
+    }
+
+    /// What the next connection is made with, but for what sentinels say.
+    pub(super) async fn config(&self) -> Result<Config, Arc<str>> {
+        let mut config = self.secured.fresh().await?;
+        if let Some(provider) = &self.provider {
+            let credentials = provider.ask(&self.label).await?;
+            (config.username, config.password) = (credentials.user, Some(credentials.password));
+        }
+        Ok(config)
     }
 
     /// The same way to log in, at another server.
@@ -199,12 +214,6 @@ impl Secured {
             return Ok(Config { tls, ..self.config.clone() });
         }
         Ok(self.config.clone())
-    }
-}
-
-impl fmt::Debug for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Address({})", self.label)
     }
 }
 
@@ -328,21 +337,6 @@ fn socket(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
     Ok((label, ServerConfig::Unix { path: path.into() }, number))
 }
 
-/// Credentials, hosts, path and query of what follows `redis-sentinel://`.
-fn parts(text: &str) -> Result<[&str; 4], &'static str> {
-    if text.contains('#') {
-        return Err("has a `#`; in a password it is written %23");
-    }
-    let (text, query) = text.split_once('?').unwrap_or((text, ""));
-    let (authority, path) = text.split_once('/').unwrap_or((text, ""));
-    // Credentials end at the first `@`: whatever is behind it must not have another.
-    let (user, hosts) = authority.split_once('@').unwrap_or(("", authority));
-    if [hosts, path, query].iter().any(|part| part.contains('@')) {
-        return Err("has an `@` too many; in a password it is written %40");
-    }
-    Ok([user, hosts, path, query])
-}
-
 fn sentinel(text: &str) -> Result<(String, u16), &'static str> {
     let url = Url::parse(&format!("redis://{text}"));
     host_and_port(&url.map_err(|_| "has a host that cannot be read")?, 26379)
@@ -350,6 +344,7 @@ fn sentinel(text: &str) -> Result<(String, u16), &'static str> {
 
 /// The name by which sentinels know the servers, and the database.
 fn service(path: &str) -> Result<(&str, u8), &'static str> {
+    let path = path.strip_prefix('/').unwrap_or_default();
     let (service, number) = path.split_once('/').unwrap_or((path, ""));
     if service.is_empty() {
         return Err("has no service: `/name` behind the sentinels");
@@ -363,18 +358,15 @@ fn service(path: &str) -> Result<(&str, u8), &'static str> {
 
 fn sentinel_login(query: &str) -> Result<Login, &'static str> {
     let (mut user, mut password) = (None, None);
-    for pair in query.split('&').filter(|_| !query.is_empty()) {
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = decode(value).filter(|value| !value.is_empty());
         let place = match name {
             "sentinel_user" => &mut user,
             "sentinel_password" => &mut password,
             _ => return Err("has a parameter other than `sentinel_user`, `sentinel_password`"),
         };
-        let value = decode(value).filter(|value| !value.is_empty());
-        let value = value.ok_or("has a parameter that is empty or not percent-encoded UTF-8")?;
-        if place.replace(value).is_some() {
-            return Err("has a parameter twice");
-        }
+        *place = Some(value.ok_or("has a parameter that is empty or not percent-encoded UTF-8")?);
     }
     if user.is_some() && password.is_none() {
         return Err("has a `sentinel_user` without a `sentinel_password`");
@@ -384,18 +376,13 @@ fn sentinel_login(query: &str) -> Result<Login, &'static str> {
 
 /// Undoes percent-encoding; `None` where it is broken or not UTF-8.
 fn decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        rest = tail;
-        if first != b'%' {
-            bytes.push(first);
-            continue;
-        }
-        let (digits, tail) = rest.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok().filter(|text| !text.starts_with('+'))?;
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        let digits = Some(digits).filter(|digits| !digits.starts_with('+'))?;
         bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = tail;
+        bytes.extend(rest.as_bytes());
     }
     String::from_utf8(bytes).ok()
 }

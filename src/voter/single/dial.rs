@@ -4,17 +4,17 @@
 //! and believes the first: what one of them says that is cut off from the others may be long past.
 //! Here a majority must answer, and the latest of what it says counts.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{future, sync::Arc, time::Duration};
 
-use fred::types::config::Config;
+use fred::{interfaces::ClientLike, types::config::Config};
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::time;
 
 use super::{
     Address,
     address::{Secured, Sentinels, server_at},
-    identity::{Met, ask, setting},
-    link::{CONNECTING, Link, NO_BACKLOG, Router},
+    identity::{ask, setting},
+    link::{BACKLOG, CONNECTING, Link, Met, NO_BACKLOG, Router},
     wire,
 };
 use crate::{
@@ -37,45 +37,27 @@ const LONGEST_QUESTION: Duration = Duration::from_secs(1);
 
 /// Finds out how to connect, anew each time.
 pub(super) struct Dialer {
-    address: Address,
-    lookout: Option<Lookout>,
-    /// How often the server was found to be a replica.
-    pub(super) demotions: u64,
+    pub(super) connector: Connector,
+    pub(super) lookout: Option<Lookout>,
     /// Whom it met last, and the tenure that was told last of that one.
     latest: Option<(String, Option<String>)>,
-    /// How long the next attempt to connect may take.
-    patience: Duration,
-    /// How many messages may wait on the connection.
-    backlog: usize,
 }
 
 impl Dialer {
-    pub(super) fn new(address: Address, backlog: usize) -> Self {
+    pub(super) fn new(address: Address) -> Self {
         let lookout = address.sentinels.as_ref().map(|sentinels| Lookout {
             contacts: sentinels.all.iter().map(|_| None).collect(),
             sentinels: Arc::clone(sentinels),
         });
-        Self { address, lookout, demotions: 0, latest: None, patience: CONNECTING, backlog }
+        let connector = Connector { address, patience: CONNECTING };
+        Self { connector, lookout, latest: None }
     }
 
-    /// Connects, to whom the sentinels name where there are any. A server that is too far away for
-    /// the time that it had gets more the next time.
+    /// Connects, to whom the sentinels name where there are any.
     pub(super) async fn connect(
         &mut self,
     ) -> Result<(Arc<Link>, Router, Option<Primary>), Arc<str>> {
-        let (config, primary) = self.dial().await?;
-        let started = Clock::System.now();
-        let connected = Link::connected(config, self.patience, self.backlog).await;
-        let took = Clock::System.now().since(started);
-        if connected.is_ok() || took >= self.patience {
-            self.patience = (2 * took).clamp(CONNECTING, LONGEST_CONNECTING);
-        }
-        connected.map(|(link, router)| (link, router, primary))
-    }
-
-    /// What the next connection is made with, and whom the sentinels name.
-    pub(super) async fn dial(&mut self) -> Result<(Config, Option<Primary>), Arc<str>> {
-        let mut config = self.address.secured.fresh().await?;
+        let mut config = self.connector.address.config().await?;
         let primary = match &mut self.lookout {
             Some(lookout) => Some(lookout.ask().await?),
             None => None,
@@ -83,17 +65,14 @@ impl Dialer {
         if let Some(Primary { host, port, .. }) = &primary {
             config.server = server_at(host, *port);
         }
-        if let Some(provider) = &self.address.provider {
-            let credentials = provider.ask(self.address.label()).await?;
-            (config.username, config.password) = (credentials.user, Some(credentials.password));
-        }
-        Ok((config, primary))
+        let (link, router) = self.connector.connect(config, NO_BACKLOG).await?;
+        Ok((link, router, primary))
     }
 
     /// Who a server is since it last became a primary, for whoever keeps account of what it may
     /// have forgotten: another with each promotion. As one that sentinels name it is as young as
-    /// its promotion, what it has on disk need not be what its predecessor had, and clients that
-    /// did not hear of the promotion counted what that one granted until their patience ended.
+    /// its promotion, and clients that did not hear of the promotion counted what its predecessor
+    /// granted until their patience ended.
     pub(super) fn since_promotion(
         &mut self,
         Met { identity, tenure, .. }: &mut Met,
@@ -101,45 +80,75 @@ impl Dialer {
     ) -> Identity {
         if let Some(primary) = named {
             identity.age = identity.age.min(primary.tenure);
-            identity.durable = false;
             if primary.epoch > 0 {
                 identity.overlap = TOLD + PATIENCE;
             }
         }
-        let promotions = self.demotions + named.map_or(0, |primary| primary.epoch);
-        let mut told = identity.clone();
-        if promotions > 0 {
-            // Not in the other, by which two voters are known to be one server.
-            told.run_id = format!("{}/{promotions}", identity.run_id);
-        }
         // A server forgets its tenure, and goes on all the same.
         let former = self.latest.take().filter(|(run_id, _)| *run_id == identity.run_id);
         let tenure = tenure.clone().or_else(|| former?.1);
-        if let Some(tenure) = &tenure {
-            told.run_id = format!("{}/{tenure}", told.run_id);
+        // Not in the other, by which two voters are known to be one server.
+        let mut told = identity.clone();
+        let epoch = named.map(|primary| primary.epoch).filter(|epoch| *epoch > 0);
+        for promotion in epoch.map(|epoch| epoch.to_string()).iter().chain(&tenure) {
+            told.run_id = format!("{}/{promotion}", told.run_id);
         }
         self.latest = Some((identity.run_id.clone(), tenure));
         told
     }
+}
 
-    /// Completes, with the reason, when the connection to this primary is to be given up because
-    /// the sentinels name another one, or because no majority of them says anything any more: a
-    /// primary that is cut off from them with this client may have a successor that others use.
-    pub(super) async fn superseded(&mut self, link: &Link, named: Option<Primary>) -> Arc<str> {
-        let (Some(lookout), Some(mut named)) = (&mut self.lookout, named) else {
-            return std::future::pending().await;
-        };
-        loop {
-            time::sleep(INTERVAL).await;
-            match lookout.ask().await {
-                Ok(primary) if primary.is_same(&named) => {
-                    named = primary;
-                    *lock(&link.trusted) = Some(named.trusted_until());
-                }
-                Ok(other) => return format!("the sentinels name {other} now").into(),
-                Err(why) if Clock::System.now() >= named.trusted_until() => return why,
-                Err(_) => {}
+/// Makes connections by one address. A server that is too far away for the time that it had gets
+/// more the next time.
+pub(super) struct Connector {
+    address: Address,
+    /// How long the next attempt may take.
+    patience: Duration,
+}
+
+impl Connector {
+    /// Another connection to the server of this one, on which messages are heard.
+    pub(super) async fn connect_beside(
+        &mut self,
+        link: &Link,
+    ) -> Result<(Arc<Link>, Router), Arc<str>> {
+        let server = link.client.client_config().server;
+        let config = Config { server, ..self.address.config().await? };
+        self.connect(config, BACKLOG).await
+    }
+
+    async fn connect(
+        &mut self,
+        config: Config,
+        backlog: usize,
+    ) -> Result<(Arc<Link>, Router), Arc<str>> {
+        let started = Clock::System.now();
+        let connected = Link::connected(config, self.patience, backlog).await;
+        let took = Clock::System.now().since(started);
+        if connected.is_ok() || took >= self.patience {
+            self.patience = (2 * took).clamp(CONNECTING, LONGEST_CONNECTING);
+        }
+        connected
+    }
+}
+
+/// Completes, with the reason, when the connection to this primary is to be given up because the
+/// sentinels name another one, or because no majority of them says anything any more: a primary
+/// that is cut off from them with this client may have a successor that others use.
+pub(super) async fn superseded(named: Option<(&mut Lookout, Primary)>, link: &Link) -> Arc<str> {
+    let Some((lookout, mut named)) = named else { return future::pending().await };
+    loop {
+        time::sleep(INTERVAL).await;
+        match lookout.ask().await {
+            Ok(primary) if primary.is_same(&named) => {
+                named = primary;
+                *lock(&link.trusted) = Some(named.trusted_until());
             }
+            Ok(Primary { host, port, .. }) => {
+                return format!("the sentinels name {host}:{port} now").into();
+            }
+            Err(why) if Clock::System.now() >= named.trusted_until() => return why,
+            Err(_) => {}
         }
     }
 }
@@ -155,8 +164,7 @@ impl Inquirer {
     /// To a server that no sentinels name.
     pub(in crate::voter) async fn connect(address: Address) -> Outcome<Self> {
         // The user's function has a limit of its own.
-        let mut dialer = Dialer::new(address, NO_BACKLOG);
-        let (config, _) = dialer.dial().await.map_err(Cause::Unreachable)?;
+        let config = address.config().await.map_err(Cause::Unreachable)?;
         Self::connect_by(config).await.map_err(Cause::Unreachable)
     }
 
@@ -206,14 +214,8 @@ impl Primary {
     }
 }
 
-impl fmt::Display for Primary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
-}
-
 /// The connections to all sentinels of a service, each kept for as long as it answers.
-struct Lookout {
+pub(super) struct Lookout {
     sentinels: Arc<Sentinels>,
     contacts: Vec<Option<Inquirer>>,
 }

@@ -23,18 +23,22 @@ use std::{
 };
 
 use bytes::Bytes;
-use fred::types::{Resp3Frame as Frame, config::Options};
+use fred::types::Resp3Frame as Frame;
 use futures::future::try_join_all;
 
-use super::{IDENTIFICATION, Looks, Runner, link::Link, wire};
+use super::{
+    IDENTIFICATION, Looks, Runner,
+    link::{Link, Met},
+    wire,
+};
 use crate::{
     clock::Clock,
     keys::Word,
-    proto::{Cause, ClockOffset, FoundLock, HoldId, Persistence, ServerInfo},
+    proto::{Cause, ClockOffset, HoldId, Persistence, ServerInfo},
     scripts::{Answer, Mark, Value, voter::LOOK},
     voter::{
-        Birth, Call, Identity, KeysFound, Memory, Outcome, Request, Requests, Stamp,
-        contract::is_passing,
+        Birth, Call, Identity, KeySearch, KeysFound, Outcome, Request, Stamp, contract::is_passing,
+        seat::Seat,
     },
 };
 
@@ -45,33 +49,10 @@ const USUAL_NODE_TIMEOUT: Duration = Duration::from_secs(15);
 /// data count as new.
 const MARK_IS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// What a server said of itself.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Met {
-    pub(super) identity: Identity,
-    /// `None` where it does not tell its time.
-    pub(super) stamp: Option<Stamp>,
-    /// The server's life, as its mark names it.
-    pub(super) life: String,
-    /// Which one it is in, where it was promoted and nobody else tells of that.
-    pub(super) tenure: Option<String>,
-    /// Why votes may be gone before their time, although it answers.
-    pub(super) evicts: Option<Arc<str>>,
-    /// It was set up to have a change on disk when it answers.
-    pub(super) syncs: bool,
-}
-
-/// Asks on a link. `promotions`: also whether it was promoted, which nobody else tells. `time`:
-/// what its clock shows, although a mark that can be read tells it. `syncs`: whether it syncs its
-/// disk before it answers, where that is known from before.
-pub(super) async fn identify(
-    runner: &Runner,
-    link: &Link,
-    promotions: bool,
-    time: bool,
-    syncs: Option<bool>,
-) -> Outcome<Met> {
-    let Runner { looks: Looks { mark, .. }, is_named, is_unmarked, .. } = runner;
+/// Asks on a link. `syncs`: whether it syncs its disk before it answers, where that is known from
+/// before.
+pub(super) async fn identify(runner: &Runner, link: &Link, syncs: Option<bool>) -> Outcome<Met> {
+    let Runner { looks: Looks { mark, .. }, has_sentinels, is_named, is_unmarked, .. } = runner;
     let sync = async {
         match syncs {
             Some(syncs) => Ok(syncs),
@@ -89,26 +70,26 @@ pub(super) async fn identify(
     if is_on(&info, "loading") {
         return Err(Cause::Rejected("it still loads its data".into()));
     }
-    let tenure = tenure_of(&info).filter(|_| promotions);
-    let life = format!("{}/{}", run_id(&info)?, tenure.as_deref().unwrap_or_default());
+    let tenure = tenure_of(&info);
+    let known = tenure.as_deref().filter(|_| !has_sentinels);
+    let life = format!("{}/{}", run_id(&info)?, known.unwrap_or_default());
     let syncs = syncs?;
     let mut identity = identity(&info, syncs)?;
-    // Where sentinels tell of promotions, the server may be another by the next start.
-    let keeps = Some(identity.durable && promotions);
-    let asked = Clock::System.now();
-    let stamped = |shown| Stamp { shown, asked, answered: Clock::System.now() };
-    let marked = async {
-        let Some(key) = mark else { return Ok((None, None)) };
-        let mark = look(link, key, &life, keeps, is_unmarked).await?;
-        let stamp = mark.as_ref().and_then(|mark| mark.clock).map(stamped);
-        Ok((mark, stamp))
+    // Where sentinels tell of promotions, the server may be another by the next start, and what
+    // that has on disk need not be what this one had.
+    identity.durable &= !has_sentinels;
+    let keeps = Some(identity.durable);
+    let mut asked = Clock::System.now();
+    let marked = match mark {
+        Some(key) => look(link, key, &life, keeps, is_unmarked).await?,
+        None => None,
     };
-    let time = async {
-        let time = if time { ask(link, "TIME", &[]).await.map(shown)? } else { None };
-        Ok(time.map(stamped))
-    };
-    let (time, (marked, by_mark)) = tokio::try_join!(time, marked)?;
-    let stamp = time.or(by_mark);
+    let mut shown = marked.as_ref().and_then(|mark| mark.clock);
+    if shown.is_none() {
+        asked = Clock::System.now();
+        shown = time(ask(link, "TIME", &[]).await?);
+    }
+    let stamp = shown.map(|shown| Stamp { shown, asked, answered: Clock::System.now() });
     if let (Some(key), Some(marked)) = (mark, marked) {
         // What was evicted is gone as with other data.
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
@@ -173,6 +154,7 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     // What was a replica before may have missed what its predecessor had on disk.
     let promoted = tenure_of(info).is_some();
     let limit = number(info, "maxmemory").filter(|limit| *limit > 0);
+    let used = limit.and_then(|limit| Some(1000 * number(info, "used_memory")? / limit));
     Ok(Identity {
         run_id: run_id(info)?.to_owned(),
         birth: None,
@@ -180,12 +162,12 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
         durable: syncs_always && appends && !promoted,
         overlap: Duration::ZERO,
         refuses: None,
-        memory: number(info, "used_memory").zip(limit).map(|(used, limit)| Memory { used, limit }),
+        memory: used.map(|used| used.try_into().unwrap_or(u32::MAX)),
     })
 }
 
 /// Since 1970.
-fn shown(reply: Frame) -> Option<Duration> {
+fn time(reply: Frame) -> Option<Duration> {
     let Ok(Value::List(parts)) = wire::value(reply) else { return None };
     let [Value::Text(seconds), Value::Text(micros)] = &*parts else { return None };
     let (seconds, micros) = (seconds.parse().ok()?, micros.parse().ok()?);
@@ -207,10 +189,10 @@ pub(super) fn is_elsewhere(why: &str) -> bool {
 }
 
 /// Gives the data that were met another name, if they still have that one.
-pub(super) async fn rename(link: &Link, met: &Identity, life: &str) -> Outcome<()> {
-    let Some(Birth { mark, name, .. }) = &met.birth else { return Ok(()) };
+pub(super) async fn rename(link: &Link, met: &Met) -> Outcome<()> {
+    let Some(Birth { mark, name, .. }) = &met.identity.birth else { return Ok(()) };
     let name = name.split('/').next().unwrap_or_default();
-    look_at_mark(link, &look_call(mark, life, None, name)).await.map(drop)
+    look_at_mark(link, &look_call(mark, &met.life, None, name)).await.map(drop)
 }
 
 /// A call that reads the mark at `key`, and writes it. `keeps`: whether the server forgets nothing
@@ -224,7 +206,7 @@ pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: &str) 
     // Each look stands for itself: no later one makes it needless where a server forgot the script.
     let itself = HoldId::parse(&birth);
     let args = [Word::from(&birth), life.into(), keeps.into(), lost.into()];
-    let requests = Requests::One(Request::new([Word::from(key)], args, Some(&itself)));
+    let requests = [Request::new([Word::from(key)], args, Some(&itself))].into();
     let (shared, deadline) = ([kept.into()].into(), IDENTIFICATION);
     Call { script: &LOOK, shared, requests, deadline, longest: deadline }
 }
@@ -233,7 +215,7 @@ pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: &str) 
 async fn look_at_mark(link: &Link, call: &Call) -> Outcome<Outcome<Answer>> {
     let source = Bytes::from_static(LOOK.source.as_bytes());
     let words = wire::arguments(call, source, "PUBLISH", false, None);
-    let reply = link.command(&patient(), "EVAL", words).await;
+    let reply = link.command(&Link::patient(IDENTIFICATION), "EVAL", words).await;
     let answer = wire::unpacked(link.noted(reply, IDENTIFICATION)?);
     if wire::is_of_a_replica(&answer) {
         return Err(Cause::Rejected(link.demote()));
@@ -291,12 +273,7 @@ async fn look(
 /// An error reply is a frame too.
 pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
     let words = words.iter().map(|word| (*word).into()).collect();
-    link.noted(link.command(&patient(), name, words).await, IDENTIFICATION)
-}
-
-/// The news of a connection comes a little before fred counts it as one.
-fn patient() -> Options {
-    Options { fail_fast: false, ..Link::options(IDENTIFICATION) }
+    link.noted(link.command(&Link::patient(IDENTIFICATION), name, words).await, IDENTIFICATION)
 }
 
 /// One line of an answer to `INFO`.
@@ -377,7 +354,7 @@ impl Runner {
     pub(super) async fn survey(self: Arc<Self>, calls: Arc<str>) -> Outcome<ServerInfo> {
         let info = text(self.reply("INFO", &[]).await?)?;
         let asked = Clock::System.now();
-        let time = shown(self.reply("TIME", &[]).await?);
+        let shown = time(self.reply("TIME", &[]).await?);
         let (took, wall) = (Clock::System.now().since(asked), Clock::System.wall());
         let coverage = pairs(self.reply("CONFIG", &["GET", COVERAGE]).await?).remove(COVERAGE);
         let coverage = coverage.filter(|_| is_on(&info, "cluster_enabled"));
@@ -397,7 +374,7 @@ impl Runner {
             eviction_policy: text("maxmemory_policy").unwrap_or_default(),
             persistence: self.persistence(&info).await?,
             needs_all_slots: coverage.map(|value| value == "yes"),
-            clock: time.map(|shown| ClockOffset::new(shown, wall, took)),
+            clock: shown.map(|shown| ClockOffset::new(shown, wall, took)),
             missing_rights: self.missing_rights(&calls).await?,
         })
     }
@@ -422,7 +399,8 @@ impl Runner {
     /// What the user lacks, as `ACL SETUSER` takes it. `calls`: a channel on which a client could
     /// be called. A server that can have no mark can have no key of a lock: then nothing is known.
     async fn missing_rights(&self, calls: &str) -> Outcome<Vec<String>> {
-        let Some(mark) = &self.looks.mark else { return Ok(Vec::new()) };
+        let Looks { mark: Some(mark), seat, .. } = &self.looks else { return Ok(Vec::new()) };
+        let calls = &*seat.map_or_else(|| calls.into(), |seat| seat.name(calls));
         let (key, channel) = (format!("{mark}:rights"), format!("{mark}:wake"));
         let asked = COMMANDS.split(',').map(async |command: &'static str| {
             let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
@@ -452,19 +430,20 @@ impl Runner {
         Ok(missing.into_iter().collect())
     }
 
-    /// The locks whose keys the server has, by what `read` makes of each key that fits the pattern.
-    pub(in crate::voter) async fn search(
-        self: Arc<Self>,
-        pattern: String,
-        limit: usize,
-        read: impl Fn(&str) -> Option<FoundLock> + Send,
-    ) -> Outcome<KeysFound> {
+    /// The locks whose keys the server has, by their names outside.
+    pub(super) async fn search(self: Arc<Self>, search: KeySearch) -> Outcome<KeysFound> {
+        let seat = self.looks.seat;
+        let pattern = search.keys.pattern(&search.names, seat.map_or("", Seat::any_ending));
+        let found = |key: String| {
+            let outside = seat.map_or(Some(key.clone()), |seat| seat.outside(&key));
+            search.found(&outside?)
+        };
         let (mut locks, mut cursor) = (BTreeSet::new(), "0".to_owned());
         for _ in 0..STEPS {
             let words = [&cursor, "MATCH", &pattern, "COUNT", STEP];
-            let (next, keys) = step(&wire::value(self.reply("SCAN", &words).await?)?)?;
-            locks.extend(keys.iter().filter_map(|key| read(key)));
-            if locks.len() > limit {
+            let (next, keys) = step(wire::value(self.reply("SCAN", &words).await?)?)?;
+            locks.extend(keys.into_iter().filter_map(found));
+            if locks.len() > search.limit {
                 break;
             }
             if next == "0" {
@@ -477,17 +456,15 @@ impl Runner {
 }
 
 /// The next cursor, and the keys.
-fn step(reply: &Value) -> Outcome<(String, Vec<String>)> {
-    let text = |key: &Value| match key {
-        Value::Text(key) => Some(key.clone()),
-        _ => None,
-    };
-    if let Value::List(parts) = reply
-        && let [Value::Text(cursor), Value::List(keys)] = &**parts
-    {
-        return Ok((cursor.clone(), keys.iter().filter_map(text).collect()));
+fn step(reply: Value) -> Outcome<(String, Vec<String>)> {
+    let text = |value| if let Value::Text(text) = value { Some(text) } else { None };
+    let parts = if let Value::List(parts) = reply { parts } else { Vec::new() };
+    match <[Value; 2]>::try_from(parts) {
+        Ok([Value::Text(cursor), Value::List(keys)]) => {
+            Ok((cursor, keys.into_iter().filter_map(text).collect()))
+        }
+        _ => Err(Cause::Rejected("unexpected answer to SCAN".into())),
     }
-    Err(Cause::Rejected(format!("SCAN answers {reply:?}").into()))
 }
 
 /// The right that a refusal is about: to the command, to a key or to a channel, of which the first

@@ -39,7 +39,7 @@ use crate::{
     proto::Cause,
     scripts::Value,
     settings::ReplicaAcks,
-    voter::{Identity, Outcome, contract::begin, lock},
+    voter::{Identity, Outcome, Stamp, contract::begin, lock},
 };
 
 /// How often a connection that somebody waits on is asked for a sign of life, if none came.
@@ -66,16 +66,14 @@ pub(super) struct Link {
     pub(super) client: Client,
     /// Which server it goes to: `host:port`, or the path of a unix socket.
     pub(super) place: Arc<str>,
-    /// Who answers, once that is known; and its life, as its mark names it.
-    pub(super) known: OnceLock<(Identity, Arc<str>)>,
+    /// Who answers, once that is known.
+    pub(super) known: OnceLock<Met>,
     /// Anything came from the server since somebody looked.
     pub(super) answered: AtomicBool,
     /// A deadline has passed: is the server still there?
     pub(super) doubted: Notify,
     /// Give the connection up at once.
-    pub(super) rejected: Notify,
-    /// The server turned out to be a replica.
-    pub(super) is_demoted: AtomicBool,
+    rejected: Notify,
     /// The server packs its replies, so it can read what is packed.
     pub(super) packs: AtomicBool,
     /// The hashes of the scripts that the server has, as far as is known, by their names. Another
@@ -90,6 +88,22 @@ pub(super) struct Link {
     /// stopped for a while may send first.
     pub(super) trusted: Mutex<Option<Moment>>,
     trouble: Mutex<Trouble>,
+}
+
+/// What a server said of itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Met {
+    pub(super) identity: Identity,
+    /// `None` where it does not tell its time.
+    pub(super) stamp: Option<Stamp>,
+    /// The server's life, as its mark names it.
+    pub(super) life: String,
+    /// Which one it is in, where it was promoted.
+    pub(super) tenure: Option<String>,
+    /// Why votes may be gone before their time, although it answers.
+    pub(super) evicts: Option<Arc<str>>,
+    /// It was set up to have a change on disk when it answers.
+    pub(super) syncs: bool,
 }
 
 /// What a question for replicas came to.
@@ -146,7 +160,6 @@ impl Link {
             answered: AtomicBool::new(false),
             doubted: Notify::new(),
             rejected: Notify::new(),
-            is_demoted: AtomicBool::new(false),
             packs: AtomicBool::new(false),
             scripts: Mutex::default(),
             left: AtomicU64::new(0),
@@ -172,6 +185,12 @@ impl Link {
             fail_fast: true,
             ..Options::default()
         }
+    }
+
+    /// For one that waits where there is no connection: the news of one comes a little before fred
+    /// counts it as one.
+    pub(super) fn patient(deadline: Duration) -> Options {
+        Options { fail_fast: false, ..Self::options(deadline) }
     }
 
     /// Sends a command with the first poll. A custom one, because fred ignores all options of its
@@ -211,8 +230,15 @@ impl Link {
 
     /// The server turned out to be a replica: why that is the end.
     pub(super) fn demote(&self) -> Arc<str> {
-        self.is_demoted.store(true, Ordering::Relaxed);
-        format!("{} is a replica, which cannot vote", self.place).into()
+        let why = format!("{} is a replica, which cannot vote", self.place);
+        self.reject(&why);
+        why.into()
+    }
+
+    /// Has the connection given up at once.
+    pub(super) fn reject(&self, why: &str) {
+        self.blame(why);
+        self.rejected.notify_one();
     }
 
     /// What last went wrong. Read when needed, from where fred left it, so it is never out of date.
@@ -243,7 +269,7 @@ impl Link {
     pub(super) async fn watch(&self, router: &mut Router, is_waited_on: impl Fn() -> bool) {
         tokio::select! {
             () = router.ended() => {}
-            () = self.rejected.notified() => self.blame("replies out of step"),
+            () = self.rejected.notified() => {}
             () = self.silence(is_waited_on) => self.blame("no answer, connection given up"),
         }
     }
@@ -320,42 +346,45 @@ impl Drop for Router {
 /// What a request came to at the connection.
 pub(super) type Raw = Result<Frame, Error>;
 
-/// What a grant needs in order to count, and where to ask for it.
+/// What the grant of a script that has left needs in order to count.
 pub(super) struct AcksNeeded {
-    pub(super) acks: ReplicaAcks,
-    pub(super) left: Duration,
-    pub(super) deadline: Duration,
-    /// How many entries of the reply a request has.
-    pub(super) width: usize,
-    pub(super) link: Arc<Link>,
+    acks: ReplicaAcks,
+    left: Duration,
+    deadline: Duration,
+    link: Arc<Link>,
+    sent: Moment,
+    /// How many scripts had left.
+    number: u64,
 }
 
 impl AcksNeeded {
-    /// The script's answer, and whether it counts where it is a grant. Leaves with the first poll,
-    /// the script first.
-    pub(super) async fn by(
-        self,
-        script: impl Future<Output = Raw> + Send + 'static,
-    ) -> (Raw, Outcome<()>) {
-        let (sent, script) = (Clock::System.now(), begin(script));
-        let number = 1 + self.link.left.fetch_add(1, Ordering::AcqRel);
-        if let Ok(line) = Arc::clone(&self.link.acknowledged).try_lock_owned() {
-            self.ask(line);
+    /// A script has just left: asks right behind it, where nobody asks.
+    pub(super) fn behind(
+        link: &Arc<Link>,
+        acks: ReplicaAcks,
+        left: Duration,
+        deadline: Duration,
+    ) -> Self {
+        let number = 1 + link.left.fetch_add(1, Ordering::AcqRel);
+        let (link, sent) = (Arc::clone(link), Clock::System.now());
+        let this = Self { acks, left, deadline, link, sent, number };
+        if let Ok(line) = Arc::clone(&this.link.acknowledged).try_lock_owned() {
+            this.ask(line);
         }
-        let frame = match script.await {
-            Ok(frame) if wire::grants(&frame, self.width) => frame,
-            other => return (other, Ok(())),
-        };
-        let rest = self.left.saturating_sub(Clock::System.now().since(sent));
-        let counted = time::timeout(rest, self.counted(number)).await;
-        (Ok(frame), counted.unwrap_or(Err(Cause::TimedOut(self.deadline))))
+        this
     }
 
-    /// Whether enough replicas have what the script of this number wrote.
-    async fn counted(&self, number: u64) -> Outcome<()> {
+    /// Whether enough replicas have in time what the script wrote.
+    pub(super) async fn acknowledged(self) -> Outcome<()> {
+        let rest = self.left.saturating_sub(Clock::System.now().since(self.sent));
+        let counted = time::timeout(rest, self.counted()).await;
+        counted.unwrap_or(Err(Cause::TimedOut(self.deadline)))
+    }
+
+    async fn counted(&self) -> Outcome<()> {
         loop {
             let line = Arc::clone(&self.link.acknowledged).lock_owned().await;
-            if number > line.about {
+            if self.number > line.about {
                 self.ask(line);
                 continue;
             }

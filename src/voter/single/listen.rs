@@ -1,7 +1,9 @@
-//! Channels: one task keeps a connection up, and the server's list equal to ours.
+//! Channels: a connection that listens is kept up beside that of the scripts, and the server's list
+//! equal to ours.
 
 use std::{
     collections::HashSet,
+    pin::pin,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -9,7 +11,7 @@ use std::{
 use fred::{
     error::Error,
     interfaces::{ClientLike, EventInterface, PubsubInterface},
-    types::{Message, Resp3Frame as Frame, config::Options},
+    types::{Message, Resp3Frame as Frame},
 };
 use futures::future::{self, BoxFuture, join_all};
 use tokio::{
@@ -18,17 +20,12 @@ use tokio::{
             self,
             error::RecvError::{Closed, Lagged},
         },
-        mpsc, oneshot, watch,
+        mpsc, oneshot,
     },
     time,
 };
 
-use super::{
-    Address, Runner, UNTRIED,
-    dial::Dialer,
-    link::{BACKLOG, Link},
-    wire,
-};
+use super::{dial::Connector, link::Link, wire};
 use crate::{
     proto::Cause,
     scripts::Value,
@@ -62,65 +59,63 @@ pub(super) struct ListenWish {
     pub(super) answer: oneshot::Sender<Outcome<()>>,
 }
 
-/// Keeps a connection up, for as long as this future is polled, and fulfils wishes. On each new
-/// connection it listens to everything again and tells the ear.
-pub(super) async fn keep(
-    address: Address,
-    ear: Arc<dyn Ear>,
-    mut wishes: mpsc::UnboundedReceiver<ListenWish>,
-    runner: Arc<Runner>,
-    tried: watch::Sender<Option<Arc<str>>>,
-) {
-    let mut dialer = Dialer::new(address, BACKLOG);
-    let mut wanted = HashSet::new();
-    let mut pauses = Pauses::new(super::PAUSE, super::LONGEST);
-    loop {
-        let connected = tokio::select! {
-            connected = dialer.connect() => connected,
-            () = refuse(&mut wishes, &mut wanted, &tried) => return,
-        };
-        let why = match connected {
-            Ok((link, mut router, _)) => {
-                pauses.reset();
-                let messages = link.client.message_rx();
-                tried.send_replace(Some(link.trouble()));
-                let (listens, wanted) = (Arc::clone(&link), &mut wanted);
-                let listener = Listener { link: listens, wanted, plain: false, confirmations: 0 };
-                tokio::select! {
-                    () = link.watch(&mut router, || ear.is_waited_for()) => {}
-                    () = runner.gate.elsewhere(&link.place) => {}
-                    () = hear(&link, messages, &*ear, runner.looks.seat) => {}
-                    () = listener.listen(&*ear, &mut wishes) => return,
+/// What a client listens to at one server, connected or not. Wishes wait while it connects.
+pub(super) struct Channels {
+    wishes: mpsc::UnboundedReceiver<ListenWish>,
+    wanted: HashSet<Channel>,
+    /// The server knows no channels with slots, or the user may not use them.
+    plain: bool,
+    confirmations: u64,
+}
+
+impl Channels {
+    pub(super) fn new(wishes: mpsc::UnboundedReceiver<ListenWish>) -> Self {
+        Self { wishes, wanted: HashSet::new(), plain: false, confirmations: 0 }
+    }
+
+    /// For as long as this pause, takes note of wishes that cannot be fulfilled now.
+    pub(super) async fn refuse(&mut self, pause: Duration, why: &Arc<str>) {
+        let mut pause = pin!(time::sleep(pause));
+        loop {
+            tokio::select! {
+                () = &mut pause => return,
+                Some(wish) = self.wishes.recv() => {
+                    let answer = wish.note(&mut self.wanted);
+                    // Whoever asked may have gone, and then takes the wish back himself.
+                    let _ = answer.send(Err(Cause::Unreachable(Arc::clone(why))));
                 }
-                link.trouble()
             }
-            Err(why) => why,
-        };
-        let pause = pauses.after(&why, rand::random());
-        tried.send_replace(Some(why));
-        tokio::select! {
-            () = time::sleep(pause) => {}
-            () = refuse(&mut wishes, &mut wanted, &tried) => return,
         }
     }
-}
 
-/// Takes note of wishes that cannot be fulfilled now; completes when there will be no more.
-async fn refuse(
-    wishes: &mut mpsc::UnboundedReceiver<ListenWish>,
-    wanted: &mut HashSet<Channel>,
-    tried: &watch::Sender<Option<Arc<str>>>,
-) {
-    while let Some(wish) = wishes.recv().await {
-        let answer = wish.note(wanted);
-        // Whoever asked may have gone, and then takes the wish back himself.
-        let _ = answer.send(Err(unreachable(tried.borrow().as_ref())));
+    /// Keeps a connection up beside this one, and fulfils wishes. On each new one it listens to
+    /// everything again and tells the ear.
+    pub(super) async fn keep(
+        &mut self,
+        connector: &mut Connector,
+        beside: &Link,
+        ear: &dyn Ear,
+        seat: Option<Seat>,
+    ) {
+        let mut pauses = Pauses::new(super::PAUSE, super::LONGEST);
+        loop {
+            let why = match connector.connect_beside(beside).await {
+                Ok((link, mut router)) => {
+                    pauses.reset();
+                    let messages = link.client.message_rx();
+                    self.plain = false;
+                    tokio::select! {
+                        () = link.watch(&mut router, || ear.is_waited_for()) => {}
+                        () = hear(&link, messages, ear, seat) => {}
+                        () = self.listen(&link, ear) => {}
+                    }
+                    link.trouble()
+                }
+                Err(why) => why,
+            };
+            self.refuse(pauses.after(&why, rand::random()), &why).await;
+        }
     }
-}
-
-/// With the latest trouble.
-pub(super) fn unreachable(trouble: Option<&Arc<str>>) -> Cause {
-    Cause::Unreachable(trouble.map_or_else(|| UNTRIED.into(), Arc::clone))
 }
 
 /// Hands messages on, those from now on, until the client is gone.
@@ -159,12 +154,13 @@ impl ListenWish {
 /// Listens to a channel with a slot, or leaves it, and says whether the server and the user's
 /// rights allow for that. Other than to `SUBSCRIBE` the server answers in order, as it may have to
 /// say `MOVED`.
-async fn shard(link: &Link, options: &Options, channel: &str, listen: bool) -> Outcome<bool> {
+async fn shard(link: &Link, channel: &str, listen: bool) -> Outcome<bool> {
+    let options = Link::patient(CONFIRMATION);
     if !listen {
-        let left = link.client.with_options(options).sunsubscribe(channel).await;
+        let left = link.client.with_options(&options).sunsubscribe(channel).await;
         return left.map(|()| true).map_err(|error| link.cause(&error, CONFIRMATION));
     }
-    let reply = link.command(options, "SSUBSCRIBE", vec![channel.into()]).await;
+    let reply = link.command(&options, "SSUBSCRIBE", vec![channel.into()]).await;
     match link.noted(reply, CONFIRMATION)? {
         Frame::SimpleError { data, .. }
             if data.starts_with("ERR unknown command") || data.starts_with("NOPERM") =>
@@ -176,76 +172,64 @@ async fn shard(link: &Link, options: &Options, channel: &str, listen: bool) -> O
     }
 }
 
-/// What listens on one connection.
-struct Listener<'a> {
-    link: Arc<Link>,
-    wanted: &'a mut HashSet<Channel>,
-    /// The server knows no channels with slots, or the user may not use them.
-    plain: bool,
-    confirmations: u64,
-}
-
-impl Listener<'_> {
+// On one connection.
+impl Channels {
     /// Ends when there will be no more wishes.
-    async fn listen(mut self, ear: &dyn Ear, wishes: &mut mpsc::UnboundedReceiver<ListenWish>) {
-        let mut stale = self.restore(ear).await.is_err();
+    async fn listen(&mut self, link: &Arc<Link>, ear: &dyn Ear) {
+        let mut stale = self.restore(link, ear).await.is_err();
         let mut batch = Vec::new();
         loop {
             tokio::select! {
                 biased;
-                () = time::sleep(PAUSE), if stale => stale = self.restore(ear).await.is_err(),
-                count = wishes.recv_many(&mut batch, BATCH) => {
+                () = time::sleep(PAUSE), if stale => stale = self.restore(link, ear).await.is_err(),
+                count = self.wishes.recv_many(&mut batch, BATCH) => {
                     if count == 0 {
                         return;
                     }
-                    self.fulfil(batch.drain(..)).await;
+                    let is_done = self.fulfil(link, batch.drain(..)).await;
                     // Many wishes must not keep the pause above from ever ending.
-                    stale = stale && self.restore(ear).await.is_err();
+                    stale = !is_done || stale && self.restore(link, ear).await.is_err();
                 }
             }
         }
     }
 
-    async fn fulfil(&mut self, wishes: impl Iterator<Item = ListenWish>) {
+    /// Whether nothing is to be tried again: in a cluster a server may not know yet that it has a
+    /// slot.
+    async fn fulfil(&mut self, link: &Arc<Link>, wishes: impl Iterator<Item = ListenWish>) -> bool {
         let (mut asked, mut answers) = (Vec::new(), Vec::new());
         for wish in wishes {
             asked.push((wish.channel.clone(), wish.listen));
-            answers.push(wish.note(self.wanted));
+            answers.push(wish.note(&mut self.wanted));
         }
-        // Each by itself: a channel that is refused takes no other with it.
-        let outcome = self.settle(&Link::options(CONFIRMATION), asked, 1).await;
+        let outcome = self.settle(link, asked).await;
         for answer in answers {
             // Whoever asked may have gone, and then takes the wish back himself.
             let _ = answer.send(outcome.clone());
         }
+        // A channel that the user may not listen to is taken back.
+        match outcome {
+            Err(Cause::Rejected(why)) => why.starts_with("NOPERM"),
+            outcome => outcome.is_ok(),
+        }
     }
 
-    async fn restore(&mut self, ear: &dyn Ear) -> Outcome<()> {
+    async fn restore(&mut self, link: &Arc<Link>, ear: &dyn Ear) -> Outcome<()> {
         if self.wanted.is_empty() {
             return Ok(());
         }
-        // The news of a connection comes a little before fred counts it as one.
-        let options = Options { fail_fast: false, ..Link::options(CONFIRMATION) };
-        let asked: Vec<_> = self.wanted.iter().map(|channel| (channel.clone(), true)).collect();
-        let count = asked.len();
-        self.settle(&options, asked, count).await?;
+        let asked = self.wanted.iter().map(|channel| (channel.clone(), true)).collect();
+        self.settle(link, asked).await?;
         ear.missed();
         Ok(())
     }
 
-    /// Listens to channels, or leaves them, in this order. Completes when all is in force. Of those
-    /// without slots so many are asked for `at_once`, of one kind.
-    async fn settle(
-        &mut self,
-        options: &Options,
-        asked: Vec<(Channel, bool)>,
-        at_once: usize,
-    ) -> Outcome<()> {
+    /// Listens to channels, or leaves them, in this order. Completes when all is in force.
+    async fn settle(&mut self, link: &Arc<Link>, asked: Vec<(Channel, bool)>) -> Outcome<()> {
         let has_slot = |(channel, _): &(Channel, bool)| channel.sharded && !self.plain;
         let (sharded, mut rest): (Vec<_>, Vec<_>) = asked.into_iter().partition(has_slot);
-        let link = Arc::clone(&self.link);
         // Polled in this order, so they leave in it.
-        let sent = sharded.iter().map(|(channel, on)| shard(&link, options, &channel.name, *on));
+        let sent = sharded.iter().map(|(channel, on)| shard(link, &channel.name, *on));
         let (sent, mut failed) = (join_all(sent).await, None);
         for (asked, outcome) in sharded.into_iter().zip(sent) {
             match outcome {
@@ -257,18 +241,17 @@ impl Listener<'_> {
                 Err(cause) => failed = failed.or(Some(cause)),
             }
         }
-        // The others are asked for all the same. Each request names a channel: `SUBSCRIBE` without
-        // one is an error, which would shift all later replies.
-        let rest = rest.chunks(at_once).map(|asked| {
-            let names = asked.iter().map(|(channel, _)| channel.name.to_string());
-            let (names, listen): (Vec<_>, _) = (names.collect(), asked[0].1);
-            let client = link.client.with_options(options);
+        // The others are asked for all the same, each by itself: a channel that is refused takes no
+        // other with it.
+        let rest = rest.into_iter().map(|(channel, listen)| {
+            let client = link.client.with_options(&Link::patient(CONFIRMATION));
+            let name = channel.name.to_string();
             // It completes when fred has written the request, which proves nothing.
             begin(async move {
-                if listen { client.subscribe(names).await } else { client.unsubscribe(names).await }
+                if listen { client.subscribe(name).await } else { client.unsubscribe(name).await }
             })
         });
-        let confirmed = self.confirm(rest.collect()).await;
+        let confirmed = self.confirm(link, rest.collect()).await;
         failed.map_or(confirmed, Err)
     }
 
@@ -283,11 +266,15 @@ impl Listener<'_> {
     /// After such an error each command gets the reply to the one before it. That ends when a reply
     /// comes while no command waits. Each PING has a number, which the server repeats. PINGs are
     /// sent until one gets its own number back.
-    async fn confirm(&mut self, asked: Vec<BoxFuture<'static, Result<(), Error>>>) -> Outcome<()> {
-        let reply = begin(self.ping());
+    async fn confirm(
+        &mut self,
+        link: &Arc<Link>,
+        asked: Vec<BoxFuture<'static, Result<(), Error>>>,
+    ) -> Outcome<()> {
+        let reply = begin(self.ping(link));
         let (written, mut reply) = future::join(join_all(asked), reply).await;
         for written in written {
-            written.map_err(|error| self.link.cause(&error, CONFIRMATION))?;
+            written.map_err(|error| link.cause(&error, CONFIRMATION))?;
         }
         let mut refused = None;
         for turn in 1..OUT_OF_STEP {
@@ -306,18 +293,19 @@ impl Listener<'_> {
             }
             // What is under way may come meanwhile.
             time::sleep(STEP * turn).await;
-            reply = self.ping().await;
+            reply = self.ping(link).await;
         }
-        self.link.rejected.notify_one();
-        Err(Cause::Broken("replies out of step".into()))
+        let why = "replies out of step";
+        link.reject(why);
+        Err(Cause::Broken(why.into()))
     }
 
     /// Sends the next number, and completes with what fred takes for its answer.
-    fn ping(&mut self) -> impl Future<Output = Outcome<Value>> + use<> {
+    fn ping(&mut self, link: &Arc<Link>) -> impl Future<Output = Outcome<Value>> + use<> {
         self.confirmations += 1;
-        let (link, number) = (Arc::clone(&self.link), self.confirmations.to_string());
+        let (link, number) = (Arc::clone(link), self.confirmations.to_string());
         async move {
-            let options = Link::options(CONFIRMATION);
+            let options = Link::patient(CONFIRMATION);
             let reply = link.command(&options, "PING", vec![number.into()]).await;
             link.noted(reply, CONFIRMATION).and_then(wire::value)
         }

@@ -1,8 +1,8 @@
 //! One Redis server, by the `fred` client. No type of fred's is seen outside this folder.
 //!
-//! Two connections: one for scripts, one that listens. Each has a task that keeps it up, watches
-//! whether the server still answers, and replaces a connection on which it does not. That of the
-//! scripts asks the server on each new connection who it is, before any script leaves on it.
+//! Two connections: one for scripts, and beside it one that listens. A task keeps them up, watches
+//! whether the server still answers, and replaces a connection on which it does not. On each new
+//! one for scripts it asks the server who it is, before any script leaves on it.
 
 mod address;
 mod dial;
@@ -18,12 +18,11 @@ mod wire;
 mod tests;
 
 use std::{
-    fmt,
     future::poll_fn,
     pin::pin,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     task::Poll,
     time::Duration,
@@ -48,13 +47,15 @@ pub(super) use self::dial::Inquirer;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
 use self::{
-    identity::ask,
-    link::{AcksNeeded, Link},
-    listen::{Channel, ListenWish},
+    identity::{ask, is_elsewhere, look_call},
+    link::{AcksNeeded, Link, Met},
+    listen::{Channel, Channels, ListenWish},
 };
 use super::{
-    Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome, contract::begin, lock,
-    seat::Seat,
+    Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome,
+    contract::begin,
+    lock,
+    seat::{Seat, hash_tag},
 };
 use crate::{
     clock::Clock,
@@ -70,7 +71,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The longest pause between two attempts.
 const LONGEST: Duration = Duration::from_millis(500);
 /// Why a request that the server did not run is not sent again.
-const OVERTAKEN: &str = "NOSCRIPT, and not sent again because later requests have overtaken it";
+const OVERTAKEN: &str = "and not sent again because later requests have overtaken it";
 /// The trouble where nothing has been tried.
 const UNTRIED: &str = "not connected yet";
 /// The trouble where the connection is about to end.
@@ -107,8 +108,6 @@ pub(crate) struct SingleNode {
     label: Arc<str>,
     pub(super) runner: Arc<Runner>,
     wishes: mpsc::UnboundedSender<ListenWish>,
-    /// What last went wrong with listening, once it was tried.
-    listening: watch::Receiver<Option<Arc<str>>>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -116,37 +115,38 @@ impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
     pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, looks: Looks) -> Arc<Self> {
-        let runner = Arc::new(Runner { looks, ..Runner::default() });
+        let has_sentinels = address.sentinels.is_some();
+        let runner = Arc::new(Runner { looks, has_sentinels, ..Runner::default() });
         let (wishes, asked) = mpsc::unbounded_channel();
-        let (tried, listening) = watch::channel(None);
+        let channels = Channels::new(asked);
 
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&runner).keep(address.clone(), Arc::clone(&ear)));
-        let runs = Arc::clone(&runner);
-        tasks.spawn(listen::keep(address.clone(), ear, asked, runs, tried));
+        tasks.spawn(Arc::clone(&runner).keep(address.clone(), ear, channels));
         #[cfg(feature = "tls")]
         if let Some(tls) = &address.secured.tls {
             tasks.spawn(Arc::clone(tls).tell_of_certificate());
         }
 
         let label = Arc::clone(address.label());
-        Arc::new(Self { label, runner, wishes, listening, tasks: Mutex::new(tasks) })
+        Arc::new(Self { label, runner, wishes, tasks: Mutex::new(tasks) })
     }
 
-    /// Listens to a channel, or leaves it. `sharded`: it has a hash slot, and this server has that.
-    pub(super) fn wish(
-        &self,
-        channel: &Arc<str>,
-        sharded: bool,
-        listen: bool,
-    ) -> BoxFuture<'static, Outcome<()>> {
-        let channel = Channel { name: Arc::clone(channel), sharded };
+    /// Listens to a channel, or leaves it.
+    fn wish(&self, channel: Arc<str>, listen: bool) -> BoxFuture<'static, Outcome<()>> {
+        let channel = match self.runner.looks.seat {
+            Some(seat) => {
+                let name = seat.name(&channel);
+                // That of one lock has its slot. Others are told to the whole cluster.
+                Channel { sharded: hash_tag(&name) != &*name, name }
+            }
+            None => Channel { name: channel, sharded: false },
+        };
         let (answer, answered) = oneshot::channel();
         // After `close` nobody takes it, and the answer is dropped with it.
         let _ = self.wishes.send(ListenWish { channel, listen, answer });
-        let listening = self.listening.clone();
+        let runner = Arc::clone(&self.runner);
         async move {
-            answered.await.unwrap_or_else(|_| Err(listen::unreachable(listening.borrow().as_ref())))
+            answered.await.unwrap_or_else(|_| Err(Cause::Unreachable(runner.gate.trouble())))
         }
         .boxed()
     }
@@ -158,22 +158,19 @@ impl Node for SingleNode {
     }
 
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.wish(&channel, false, true)
+        self.wish(channel, true)
     }
 
     fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.wish(&channel, false, false)
+        self.wish(channel, false)
     }
 
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        let (runner, mut listening) = (Arc::clone(&self.runner), self.listening.clone());
+        let runner = Arc::clone(&self.runner);
         begin(async move {
             // Who asks right after the start wants to know about the server, not that this is the
-            // start.
-            let heard_of = async { drop(listening.wait_for(Option::is_some).await) };
-            let tried = async { tokio::join!(runner.gate.tried(), heard_of) };
-            // What is known by then is the answer, whether that was enough time or not.
-            let _ = time::timeout(IDENTIFICATION, tried).await;
+            // start. What is known by then is the answer, whether that was enough time or not.
+            let _ = time::timeout(IDENTIFICATION, runner.gate.tried()).await;
             runner.identity().await
         })
     }
@@ -189,19 +186,12 @@ impl Node for SingleNode {
     }
 
     fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>> {
-        let (pattern, limit) = (search.keys.pattern(&search.names, ""), search.limit);
-        Arc::clone(&self.runner).search(pattern, limit, move |key| search.found(key)).boxed()
+        Arc::clone(&self.runner).search(search).boxed()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
         let mut tasks = std::mem::take(&mut *lock(&self.tasks));
         async move { tasks.shutdown().await }.boxed()
-    }
-}
-
-impl fmt::Debug for SingleNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SingleNode({})", self.label)
     }
 }
 
@@ -211,6 +201,8 @@ pub(in crate::voter) struct Runner {
     pub(in crate::voter) gate: Gate,
     order: Order,
     looks: Looks,
+    /// They tell of promotions, too.
+    has_sentinels: bool,
     /// The mark could be read when the server was last looked at.
     is_named: AtomicBool,
     /// The mark could not be read then, on whichever connection.
@@ -232,14 +224,13 @@ impl Runner {
         let (link, left) = (self.gate.pass()?, Clock::System.now());
         let departed = self.order.leave(call);
         let sha = lock(&link.scripts).get(call.script.name).cloned();
-        let answers = self.send(&link, call, sha, asking, call.deadline).await?;
+        let mut answers = self.send(&link, call, sha, asking, call.deadline).await?;
         let rest = call.deadline.saturating_sub(Clock::System.now().since(left));
         if rest.is_zero() || !answers.iter().all(wire::is_unknown_script) {
             return Ok(answers);
         }
         // Nothing ran: as a whole it may go again.
-        let mut answers = call.all_failed(&Cause::Rejected(OVERTAKEN.into()));
-        let open = departed.still_latest();
+        let open = departed.still_latest((0..answers.len()).collect(), &mut answers);
         if !open.is_empty() {
             let again = self.send(&link, &call.pick(&open), None, asking, rest).await?;
             for (request, answer) in open.into_iter().zip(again) {
@@ -278,21 +269,26 @@ impl Runner {
             sent
         };
         let acks = self.looks.acks;
+        let needs_acks = acks.replicas > 0 && script.votes;
+        // The script first.
+        let sent = if needs_acks { begin(sent) } else { sent };
+        let needed = needs_acks.then(|| AcksNeeded::behind(link, acks, left, deadline));
         let request = async {
-            let (frame, counts) = if acks.replicas > 0 && script.votes {
-                let (link, width) = (Arc::clone(link), script.width);
-                // Boxed, so that requests which ask no replicas stay as small as they are.
-                Box::pin(AcksNeeded { acks, left, deadline, width, link }.by(sent)).await
-            } else {
-                (sent.await, Ok(()))
-            };
-            link.noted(frame, deadline).map(|frame| (frame, counts))
+            let mut answers = self.read(link, link.noted(sent.await, deadline)?, call);
+            let granted = |answer: &Outcome<Answer>| answer.as_ref().is_ok_and(Answer::is_done);
+            if let Some(needed) = needed
+                && answers.iter().any(granted)
+                && let Err(cause) = Box::pin(needed.acknowledged()).await
+            {
+                if let Cause::Broken(why) = &cause {
+                    self.gate.over(link, why);
+                }
+                let granted = answers.iter_mut().filter(|answer| granted(answer));
+                granted.for_each(|answer| *answer = Err(cause.clone()));
+            }
+            Ok(answers)
         };
-        let (frame, counts) = self.answered(link, request).await?;
-        if let Err(Cause::Broken(why)) = &counts {
-            self.gate.over(link, why);
-        }
-        let answers = self.read(link, frame, counts, call);
+        let answers = self.answered(link, request).await?;
         if answers.iter().all(wire::is_unknown_script) {
             lock(&link.scripts).remove(script.name);
         } else if is_whole {
@@ -301,9 +297,9 @@ impl Runner {
         Ok(answers)
     }
 
-    /// The answers of a reply to a call. `counts`: whether it counts, where it is a grant. A server
-    /// that has become a replica is left, so that the next connection finds its successor.
-    fn read(&self, link: &Arc<Link>, frame: Frame, counts: Outcome<()>, call: &Call) -> Answers {
+    /// The answers of a reply to a call. A server that has become a replica is left, so that the
+    /// next connection finds its successor.
+    fn read(&self, link: &Arc<Link>, frame: Frame, call: &Call) -> Answers {
         if matches!(frame, Frame::BlobString { .. }) {
             link.packs.store(true, Relaxed);
         }
@@ -311,16 +307,10 @@ impl Runner {
         if wire::is_of_a_replica(&value) {
             self.gate.over(link, &link.demote());
         }
-        let mut answers = match value {
+        match value {
             Ok(value) => Answer::each(value, call.requests.len(), call.script.width),
             Err(cause) => call.all_failed(&cause),
-        };
-        if let Err(cause) = counts {
-            let granted =
-                |answer: &&mut Outcome<Answer>| answer.as_ref().is_ok_and(Answer::is_done);
-            answers.iter_mut().filter(granted).for_each(|answer| *answer = Err(cause.clone()));
         }
-        answers
     }
 
     /// Polls the request at once. What is under way when its connection is over may have run: fred
@@ -352,17 +342,16 @@ impl Runner {
     /// ends that would end them.
     async fn identity(&self) -> Outcome<Identity> {
         let link = self.gate.pass()?;
-        let Some((identity, life)) = link.known.get() else { return Err(Cause::Unheard) };
+        let Some(Met { identity, life, .. }) = link.known.get() else { return Err(Cause::Unheard) };
         let Some(key) = &self.looks.mark else {
             // It has no votes to give.
             self.reply("PING", &[]).await?;
             return Ok(identity.clone());
         };
-        let mark = identity::look_call(key, life, None, "");
-        let answer = self.answers(&mark, false).await?.pop();
+        let answer = self.answers(&look_call(key, life, None, ""), false).await?.pop();
         let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
             Ok(answer) => Mark::read(&answer).and_then(|mark| mark.refusal),
-            Err(Cause::Rejected(why)) => (!identity::is_elsewhere(&why)).then_some(why),
+            Err(Cause::Rejected(why)) => (!is_elsewhere(&why)).then_some(why),
             Err(cause) => return Err(cause),
         };
         Ok(Identity { refuses, ..identity.clone() })
@@ -372,7 +361,7 @@ impl Runner {
     async fn rename(&self) -> Outcome<()> {
         let link = self.gate.pass()?;
         match link.known.get() {
-            Some((identity, life)) => identity::rename(&link, identity, life).await,
+            Some(met) => identity::rename(&link, met).await,
             None => Ok(()),
         }
     }
@@ -428,8 +417,7 @@ impl Gate {
     fn pass(&self) -> Outcome<Arc<Link>> {
         let link = match &*self.0.borrow() {
             Some(Ok(link)) => Arc::clone(link),
-            Some(Err(why)) => return Err(Cause::Unreachable(Arc::clone(why))),
-            None => return Err(Cause::Unreachable(UNTRIED.into())),
+            shut => return Err(Cause::Unreachable(trouble(shut))),
         };
         let is_trusted = lock(&link.trusted).is_none_or(|end| Clock::System.now() < end);
         if is_trusted { Ok(link) } else { Err(Cause::Unreachable(UNCONFIRMED.into())) }
@@ -441,22 +429,16 @@ impl Gate {
         let _ = self.0.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Completes when it is open for a link to another place than this.
-    async fn elsewhere(&self, place: &str) {
-        // The sender is here, so this cannot fail.
-        let elsewhere = |state: &GateState| match state {
-            Some(Ok(link)) => *link.place != *place,
-            _ => false,
-        };
-        let _ = self.0.subscribe().wait_for(elsewhere).await;
-    }
-
     /// What last went wrong.
     fn trouble(&self) -> Arc<str> {
-        match &*self.0.borrow() {
-            Some(Err(why)) => Arc::clone(why),
-            _ => UNTRIED.into(),
-        }
+        trouble(&self.0.borrow())
+    }
+}
+
+fn trouble(state: &GateState) -> Arc<str> {
+    match state {
+        Some(Err(why)) => Arc::clone(why),
+        _ => UNTRIED.into(),
     }
 }
 
@@ -477,15 +459,12 @@ fn is_open_for(state: &GateState, link: &Arc<Link>) -> bool {
 /// attempts from one place in a queue, which a later one may have left for good: these are one
 /// party.
 #[derive(Debug, Default)]
-pub(in crate::voter) struct Order(Mutex<UnderWay>);
-
-#[derive(Debug, Default)]
-struct UnderWay {
+pub(in crate::voter) struct Order {
     /// How many calls have left.
-    count: u64,
+    count: AtomicU64,
     /// By its party, the number of the call that carries its latest request, until that has come to
     /// something. A request that is not found here has been overtaken.
-    latest: FxHashMap<u64, u64>,
+    latest: Mutex<FxHashMap<u64, u64>>,
 }
 
 /// A call that has left and has come to nothing yet.
@@ -498,30 +477,39 @@ pub(in crate::voter) struct Departed<'a> {
 impl Order {
     /// A call leaves.
     pub(in crate::voter) fn leave<'a>(&'a self, call: &'a Call) -> Departed<'a> {
-        let UnderWay { count, latest } = &mut *lock(&self.0);
-        *count += 1;
+        let (mut latest, number) = (lock(&self.latest), self.count.fetch_add(1, Relaxed));
         for request in &*call.requests {
-            latest.insert(request.party, *count);
+            latest.insert(request.party, number);
         }
-        Departed { order: self, call, number: *count }
+        Departed { order: self, call, number }
     }
 }
 
 impl Departed<'_> {
-    /// The requests of the call since which none of their party has left. They may leave again
-    /// before anybody awaits anything: one task sends all requests of a hold, so none of them
-    /// leaves between this look and that.
-    pub(in crate::voter) fn still_latest(&self) -> Vec<usize> {
-        let latest = &lock(&self.order.0).latest;
+    /// Of these requests of the call, which did not run, those since which none of their party has
+    /// left; to the others that is the answer. They may leave again before anybody awaits anything:
+    /// one task sends all requests of a hold, so none of them leaves between this look and that.
+    pub(in crate::voter) fn still_latest(
+        &self,
+        unrun: Vec<usize>,
+        answers: &mut Answers,
+    ) -> Vec<usize> {
+        let latest = lock(&self.order.latest);
         let is_latest =
             |at: &usize| latest.get(&self.call.requests[*at].party) == Some(&self.number);
-        (0..self.call.requests.len()).filter(is_latest).collect()
+        let (open, overtaken): (Vec<_>, Vec<_>) = unrun.into_iter().partition(is_latest);
+        for answer in overtaken {
+            if let Err(Cause::Rejected(why)) = &mut answers[answer] {
+                *why = format!("{why}, {OVERTAKEN}").into();
+            }
+        }
+        open
     }
 }
 
 impl Drop for Departed<'_> {
     fn drop(&mut self) {
-        let latest = &mut lock(&self.order.0).latest;
+        let mut latest = lock(&self.order.latest);
         for request in &*self.call.requests {
             if latest.get(&request.party) == Some(&self.number) {
                 latest.remove(&request.party);

@@ -160,15 +160,6 @@ pub(super) fn is_of_a_replica(reply: &Outcome<Value>) -> bool {
     }
 }
 
-/// Whether a script gave a vote, to one request of its list at least: `code, ms, text` of each.
-pub(super) fn grants(frame: &Frame, width: usize) -> bool {
-    let granted = |code: &Value| *code == Value::Int(1);
-    match unpacked(frame.clone()) {
-        Ok(Value::List(fields)) => fields.iter().step_by(width).any(granted),
-        _ => false,
-    }
-}
-
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -278,9 +269,7 @@ mod tests {
         assert_eq!(unpacked(blob(packed)), Ok(Value::List(whole)));
         // A server that cannot pack it answers with the list.
         let list = Frame::Array { data: vec![1.into()], attributes: None };
-        assert_eq!(unpacked(list.clone()), Ok(Value::List(vec![Value::Int(1)])));
-        assert!(grants(&list, 1) && grants(&blob(b"\x91\x01"), 1));
-        assert!(!grants(&blob(b"\x91\x00"), 1) && !grants(&blob(b"\x92\x00\x01"), 2));
+        assert_eq!(unpacked(list), Ok(Value::List(vec![Value::Int(1)])));
         for cut in [0, 1, packed.len() - 1] {
             let Err(Cause::Rejected(why)) = unpacked(blob(&packed[..cut])) else {
                 panic!("it reads {cut} bytes")
