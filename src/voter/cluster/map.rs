@@ -11,16 +11,15 @@
 
 use std::{
     collections::HashSet,
-    ops::{Deref, RangeInclusive},
+    ops::RangeInclusive,
     pin::pin,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use futures::{StreamExt, stream};
 use tokio::{
     sync::{Notify, watch},
-    task::JoinSet,
     time,
 };
 
@@ -356,14 +355,8 @@ fn rank(slot: u16) -> u32 {
     (u32::from(slot) * factor + summand) % u32::from(SLOTS)
 }
 
-/// The map of one cluster, kept up to date for all voters that are spread over it. Its task ends
-/// when it is dropped.
+/// The map of one cluster, for all voters that are spread over it.
 pub(crate) struct Topology {
-    state: Arc<TopologyState>,
-    task: OnceLock<JoinSet<()>>,
-}
-
-pub(crate) struct TopologyState {
     /// Where the user says that servers are.
     seeds: Vec<Address>,
     /// With which of those that serve it begins: not all clients with the same.
@@ -374,6 +367,8 @@ pub(crate) struct TopologyState {
     hints: Mutex<HashSet<Endpoint>>,
     /// Who is told what has moved, before anybody goes by the new map.
     ears: Mutex<Vec<Arc<dyn Ear>>>,
+    /// Whoever has this keeps the map up to date. With the server that answered last.
+    kept: tokio::sync::Mutex<Option<Kept>>,
 }
 
 /// A connection by which a server told of its cluster.
@@ -391,36 +386,17 @@ pub(super) struct TopologyNews {
 
 impl Topology {
     pub(crate) fn new(seeds: Vec<Address>) -> Arc<Self> {
-        let state = Arc::new(TopologyState {
+        Arc::new(Self {
             seeds,
             first: rand::random_range(0..usize::from(u16::MAX)),
             news: watch::Sender::default(),
             wanted: Notify::new(),
             hints: Mutex::default(),
             ears: Mutex::default(),
-        });
-        Arc::new(Self { state, task: OnceLock::new() })
+            kept: tokio::sync::Mutex::default(),
+        })
     }
 
-    /// Begins to ask, if it has not. Must be called on the client's runtime.
-    pub(super) fn begin(&self) {
-        self.task.get_or_init(|| {
-            let mut task = JoinSet::new();
-            task.spawn(keep(Arc::clone(&self.state)));
-            task
-        });
-    }
-}
-
-impl Deref for Topology {
-    type Target = TopologyState;
-
-    fn deref(&self) -> &TopologyState {
-        &self.state
-    }
-}
-
-impl TopologyState {
     /// Has one of the voters told what moves from now on.
     pub(super) fn tell(&self, ear: Arc<dyn Ear>) {
         lock(&self.ears).push(ear);
@@ -535,41 +511,43 @@ impl TopologyState {
         self.news.send_replace(news);
         changed
     }
-}
 
-async fn keep(state: Arc<TopologyState>) {
-    let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE);
-    let (mut kept, mut has_reason, mut warned) = (None::<Kept>, true, false);
-    loop {
-        let again = match &kept {
-            // The one that answered last, unless others may know more.
-            Some((address, by)) if !has_reason => state.ask_by(address, by).await.ok(),
-            _ => None,
-        };
-        let answer = match again.filter(|servers| state.map().follows(servers)) {
-            Some(servers) => Ok(servers),
-            None => state.ask(&mut kept).await,
-        };
-        let trouble = answer.as_ref().err().map(ToString::to_string);
-        if state.heard(answer) {
-            pauses.reset();
-        }
-        if !warned && let Some((server, by)) = &kept {
-            // With what is usual in Redis a cluster serves no slot while any of them has no
-            // primary: then all its voters fail together.
-            let coverage = by.setting("cluster-require-full-coverage").await;
-            if coverage.is_some_and(|value| value == "yes") {
-                tracing::warn!(
-                    server = %server.label(),
-                    "cluster-require-full-coverage: one dead primary takes the whole cluster"
-                );
+    /// Keeps the map up to date for as long as this is polled. One voter does it for all.
+    pub(super) async fn keep(&self) {
+        let kept = &mut *self.kept.lock().await;
+        let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE);
+        let (mut has_reason, mut warned) = (true, false);
+        loop {
+            let again = match &*kept {
+                // The one that answered last, unless others may know more.
+                Some((address, by)) if !has_reason => self.ask_by(address, by).await.ok(),
+                _ => None,
+            };
+            let answer = match again.filter(|servers| self.map().follows(servers)) {
+                Some(servers) => Ok(servers),
+                None => self.ask(kept).await,
+            };
+            let trouble = answer.as_ref().err().map(ToString::to_string);
+            if self.heard(answer) {
+                pauses.reset();
             }
-            warned = true;
+            if !warned && let Some((server, by)) = &*kept {
+                // With what is usual in Redis a cluster serves no slot while any of them has no
+                // primary: then all its voters fail together.
+                let coverage = by.setting("cluster-require-full-coverage").await;
+                if coverage.is_some_and(|value| value == "yes") {
+                    tracing::warn!(
+                        server = %server.label(),
+                        "cluster-require-full-coverage: one dead primary takes the whole cluster"
+                    );
+                }
+                warned = true;
+            }
+            time::sleep(pauses.after(trouble.as_deref().unwrap_or_default(), 0)).await;
+            // Without a reason by then it is asked without one.
+            let wanted = self.wanted.notified();
+            has_reason = trouble.is_some() || time::timeout(INTERVAL, wanted).await.is_ok();
         }
-        time::sleep(pauses.after(trouble.as_deref().unwrap_or_default(), 0)).await;
-        // Without a reason by then it is asked without one.
-        has_reason =
-            trouble.is_some() || time::timeout(INTERVAL, state.wanted.notified()).await.is_ok();
     }
 }
 

@@ -9,7 +9,6 @@ mod map;
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -24,10 +23,7 @@ pub(crate) use self::map::Topology;
 use self::map::{Endpoint, Map, TopologyNews, endpoint};
 use super::{
     Answers, Call, Ear, Identity, KeySearch, KeysFound, Looks, Node, ONLY, Outcome, SingleNode,
-    contract::begin,
-    lock,
-    seat::{Seat, hash_tag},
-    single::Order,
+    contract::begin, lock, seat::Seat, single::Order,
 };
 use crate::{
     clock::Clock,
@@ -38,8 +34,6 @@ use crate::{
 /// How long it may take to learn who the servers are.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
 
-/// Between two attempts to listen to a channel.
-const PAUSE: Duration = Duration::from_millis(200);
 /// Between two attempts to send while a slot is on its way.
 const MOVING: Duration = Duration::from_millis(5);
 /// Where a channel is listened to that no server has taken yet.
@@ -69,7 +63,7 @@ struct ClusterVoter {
 }
 
 /// The connections to a server that leads a shard.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Branch {
     shard: usize,
     at: Endpoint,
@@ -86,7 +80,6 @@ impl ClusterNode {
         looks: Looks,
         ear: Arc<dyn Ear>,
     ) -> Arc<dyn Node> {
-        topology.begin();
         topology.tell(Arc::clone(&ear));
         let seat = Seat::new(voter, u16::try_from(labels.len()).unwrap_or(u16::MAX));
         let voter = Arc::new(ClusterVoter {
@@ -100,7 +93,8 @@ impl ClusterNode {
             branches: Mutex::default(),
             listening: Mutex::default(),
         });
-        let mut following = JoinSet::new();
+        let (mut following, topology) = (JoinSet::new(), Arc::clone(topology));
+        following.spawn(async move { topology.keep().await });
         following.spawn(Arc::clone(&voter).follow());
         Arc::new(Self { voter, following: Mutex::new(following) })
     }
@@ -110,21 +104,16 @@ impl ClusterVoter {
     /// Keeps the connections and the channels where the map says, for as long as it is polled.
     async fn follow(self: Arc<Self>) {
         let mut news = self.topology.news();
-        let (mut listens, mut shares, mut known) = (true, false, Arc::<Map>::default());
-        loop {
-            tokio::select! {
-                // The topology is here, so this does not fail.
-                _ = news.changed() => {
-                    let map = self.topology.map();
-                    if map != known {
-                        shares = self.tell_of_twins(&map, shares);
-                        self.connect(&map);
-                        known = map;
-                    }
-                }
-                () = time::sleep(PAUSE), if !listens => {}
+        let (mut shares, mut known) = (false, Arc::<Map>::default());
+        // The topology is here, so this does not fail.
+        while news.changed().await.is_ok() {
+            let map = self.topology.map();
+            if map != known {
+                shares = self.tell_of_twins(&map, shares);
+                self.connect(&map);
+                self.listen_where_the_slots_are(&map).await;
+                known = map;
             }
-            listens = self.listen_where_the_slots_are(&self.topology.map()).await;
         }
     }
 
@@ -149,26 +138,23 @@ impl ClusterVoter {
 
     /// Connects to the servers of this voter, and leaves those that lead nothing any more.
     fn connect(&self, map: &Map) {
-        let mut branches = lock(&self.branches);
-        branches.retain(|at, branch| map.led_by(at) == Some(branch.shard));
+        lock(&self.branches).retain(|at, branch| map.led_by(at) == Some(branch.shard));
         for (shard, at) in map.servers(self.seat) {
-            branches.entry(at.clone()).or_insert_with(|| self.start(shard, at.clone()));
+            self.branch(shard, at);
         }
     }
 
-    /// A branch for a server that leads this shard.
-    fn start(&self, shard: usize, at: Endpoint) -> Branch {
-        let key = self.looks.mark.as_ref();
-        let mark = key.and_then(|key| self.topology.map().mark(shard, key));
-        let looks = Looks { mark, shard, seat: Some(self.seat), ..self.looks.clone() };
-        let node = SingleNode::start(&self.topology.address(&at), Arc::clone(&self.ear), looks);
-        Branch { shard, at, node }
-    }
-
     /// The connections to the server that has a slot. A slot that nobody has may have been given to
-    /// somebody since the map was drawn.
-    fn route(&self, slot: u16) -> Outcome<Branch> {
+    /// somebody since the map was drawn. No vote is asked for where another voter, which is asked
+    /// before this one, is on the same server.
+    fn route(&self, slot: u16, votes: bool) -> Outcome<Branch> {
         let map = self.topology.map();
+        if let Some(other) = map.twin(self.seat, slot, 0..self.seat.voter)
+            && votes
+            && !self.may_share
+        {
+            return Err(Cause::Duplicate(Arc::clone(&self.labels[usize::from(other)])));
+        }
         let Some((shard, at)) = map.route(slot) else {
             self.topology.doubt(None);
             return Err(self.unknown(slot));
@@ -176,14 +162,19 @@ impl ClusterVoter {
         Ok(self.branch(shard, at))
     }
 
+    /// The connections to a server that leads this shard.
     fn branch(&self, shard: usize, at: &Endpoint) -> Branch {
         let mut branches = lock(&self.branches);
-        let branch = branches.get(at).filter(|branch| branch.shard == shard).cloned();
-        branch.unwrap_or_else(|| {
-            let branch = self.start(shard, at.clone());
-            branches.insert(at.clone(), branch.clone());
-            branch
-        })
+        if let Some(branch) = branches.get(at).filter(|branch| branch.shard == shard) {
+            return branch.clone();
+        }
+        let key = self.looks.mark.as_ref();
+        let mark = key.and_then(|key| self.topology.map().mark(shard, key));
+        let looks = Looks { mark, shard, seat: Some(self.seat), ..self.looks.clone() };
+        let node = SingleNode::start(&self.topology.address(at), Arc::clone(&self.ear), looks);
+        let branch = Branch { shard, at: at.clone(), node };
+        branches.insert(at.clone(), branch.clone());
+        branch
     }
 
     /// Why there is no way to a slot.
@@ -196,23 +187,15 @@ impl ClusterVoter {
         }
     }
 
-    /// Another voter that is asked before this one, on the same server.
-    fn twin(&self, slot: u16) -> Option<&Arc<str>> {
-        let twin = self.topology.map().twin(self.seat, slot, 0..self.seat.voter);
-        twin.filter(|_| !self.may_share).map(|other| &self.labels[usize::from(other)])
-    }
-
     fn label(&self) -> &Arc<str> {
         &self.labels[usize::from(self.seat.voter)]
     }
 
     /// Sends a call of one slot when first polled.
     async fn run(self: Arc<Self>, call: Call) -> Answers {
-        let slot = self.seat.slot(call.key());
-        let started = Clock::System.now();
-        let placed = self.seat.place(&call);
-        let departed = self.order.leave(&call);
-        let mut way = match self.route(slot) {
+        let (slot, started) = (self.seat.slot(call.key()), Clock::System.now());
+        let (placed, departed) = (self.seat.place(&call), self.order.leave(&call));
+        let mut way = match self.route(slot, call.script.votes) {
             Ok(branch) => (branch, false),
             Err(cause) => return call.all_failed(&cause),
         };
@@ -222,45 +205,28 @@ impl ClusterVoter {
         let rest = || call.deadline.saturating_sub(Clock::System.now().since(started));
         let mut deadline = call.deadline;
         loop {
-            if let Some(twin) = self.twin(slot).filter(|_| call.script.votes) {
-                let twin = Cause::Duplicate(Arc::clone(twin));
-                for request in open {
-                    answers[request] = Err(twin.clone());
-                }
-                return answers;
-            }
             let seen = self.topology.news().borrow().answers;
             let (branch, asking) = &way;
             let sent = Call { deadline, ..placed.pick(&open) };
             let heard = Arc::clone(&branch.node.runner).run(sent, *asking).await;
-            if heard
-                .iter()
-                .any(|answer| matches!(answer, Err(Cause::Unreachable(_) | Cause::Broken(_))))
-            {
+            let is_lost = |it: &_| matches!(it, Err(Cause::Unreachable(_) | Cause::Broken(_)));
+            if heard.iter().any(is_lost) {
                 self.topology.doubt(None);
             }
-            let mut redirected = None;
-            let mut again = Vec::new();
-            for (request, answer) in open.iter().zip(heard) {
+            let (mut redirected, mut again) = (None, Vec::new());
+            for (request, answer) in open.into_iter().zip(heard) {
                 if let Some(redirect) = Redirect::read(&answer, &branch.at.0) {
                     redirected.get_or_insert(redirect);
-                    again.push(*request);
+                    again.push(request);
                 }
-                answers[*request] = answer;
+                answers[request] = answer;
             }
             let Some(redirect) = redirected else { return answers };
             tracing::debug!(voter = %self.label(), slot, at = ?branch.at, ?redirect, "redirected");
-            let next = time::timeout(rest(), self.after(redirect, slot, &branch.at, seen)).await;
+            let next = self.after(redirect, slot, call.script.votes, &branch.at, seen);
+            let next = time::timeout(rest(), next).await;
             let (Ok(Ok(next)), false) = (next, rest().is_zero()) else { return answers };
-            let latest = departed.still_latest();
-            let overtaken: Vec<usize>;
-            (open, overtaken) = again.into_iter().partition(|request| latest.contains(request));
-            for request in overtaken {
-                if let Err(cause) = &answers[request] {
-                    let why = "and not sent again because later requests have overtaken it";
-                    answers[request] = Err(Cause::Rejected(format!("{cause}, {why}").into()));
-                }
-            }
+            open = departed.still_latest(again, &mut answers);
             if open.is_empty() {
                 return answers;
             }
@@ -274,6 +240,7 @@ impl ClusterVoter {
         &self,
         redirect: Redirect,
         slot: u16,
+        votes: bool,
         from: &Endpoint,
         mut seen: u64,
     ) -> Outcome<(Branch, bool)> {
@@ -283,13 +250,12 @@ impl ClusterVoter {
                 // Who has it may go by another name than the one that was given.
                 while self.topology.map().route(slot).is_none_or(|(_, at)| at == from) {
                     self.topology.doubt(Some(to.clone()));
-                    let newer = news.wait_for(|news| news.answers > seen).await;
-                    let Ok(answers) = newer.map(|news| news.answers) else {
-                        return Err(self.unknown(slot));
-                    };
-                    seen = answers;
+                    // The topology is here, so this does not fail.
+                    if let Ok(newer) = news.wait_for(|news| news.answers > seen).await {
+                        seen = newer.answers;
+                    }
                 }
-                (self.route(slot)?, false)
+                (self.route(slot, votes)?, false)
             }
             Redirect::Ask(to) => {
                 let shard = self.topology.map().led_by(&to);
@@ -298,12 +264,12 @@ impl ClusterVoter {
                 } else {
                     self.topology.doubt(Some(to));
                     time::sleep(MOVING).await;
-                    (self.route(slot)?, false)
+                    (self.route(slot, votes)?, false)
                 }
             }
             Redirect::TryAgain => {
                 time::sleep(MOVING).await;
-                (self.route(slot)?, false)
+                (self.route(slot, votes)?, false)
             }
             Redirect::Nowhere => {
                 self.topology.doubt(None);
@@ -315,7 +281,7 @@ impl ClusterVoter {
     }
 
     async fn subscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
-        // Where there is no way there now, it is made up for when there is.
+        // Where there is no way there now, it is made up for when there is one.
         lock(&self.listening).insert(Arc::clone(&channel), NOWHERE);
         let listens = self.listen_at_its_slot(&channel).await;
         if listens.is_err() {
@@ -327,7 +293,7 @@ impl ClusterVoter {
     /// Listens to a channel where its slot is, if anybody wants it, and leaves the server where it
     /// was listened to.
     async fn listen_at_its_slot(&self, channel: &Arc<str>) -> Outcome<()> {
-        let (here, branch) = (self.seat.name(channel), self.route(self.seat.slot(channel))?);
+        let branch = self.route(self.seat.slot(channel), false)?;
         let at = lock(&self.listening)
             .get_mut(channel)
             .map(|at| std::mem::replace(at, branch.at.clone()));
@@ -335,47 +301,36 @@ impl ClusterVoter {
         let former = former.and_then(|at| Some(Arc::clone(&lock(&self.branches).get(&at)?.node)));
         if let Some(former) = former {
             // Where that server is gone, nothing is left to leave.
-            let _ = former.wish(&here, has_slot(&here), false).await;
+            let _ = former.unsubscribe(Arc::clone(channel)).await;
         }
         if !lock(&self.listening).contains_key(channel) {
             return Ok(());
         }
-        branch.node.wish(&here, has_slot(&here), true).await
+        branch.node.subscribe(Arc::clone(channel)).await
     }
 
     async fn unsubscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
-        let here = self.seat.name(&channel);
         let at = lock(&self.listening).remove(&channel);
         let branch = at.and_then(|at| lock(&self.branches).get(&at).cloned());
         match branch {
-            Some(branch) => branch.node.wish(&here, has_slot(&here), false).await,
+            Some(branch) => branch.node.unsubscribe(channel).await,
             None => Ok(()),
         }
     }
 
     /// Listens anew to the channels whose slots are on other servers now. Until then whatever was
-    /// published there may have gone unheard. Whether it succeeded.
-    async fn listen_where_the_slots_are(&self, map: &Map) -> bool {
-        let has_moved = |channel: &str, at: &Endpoint| {
-            map.route(self.seat.slot(channel)).is_some_and(|(_, now)| now != at)
+    /// published there may have gone unheard. Where a server does not know yet that a slot is its
+    /// own, it is asked until it does.
+    async fn listen_where_the_slots_are(&self, map: &Map) {
+        let has_moved = |(channel, at): &(&Arc<str>, &Endpoint)| {
+            map.route(self.seat.slot(channel)).is_some_and(|(_, now)| now != *at)
         };
-        let mut moved: Vec<Arc<str>> = lock(&self.listening)
-            .iter()
-            .filter(|(channel, at)| has_moved(channel, at))
-            .map(|(channel, _)| Arc::clone(channel))
-            .collect();
-        if moved.is_empty() {
-            return true;
+        let mut moved: Vec<Arc<str>> = Vec::new();
+        moved.extend(lock(&self.listening).iter().filter(has_moved).map(|(it, _)| Arc::clone(it)));
+        if !moved.is_empty() {
+            join_all(moved.iter().map(|channel| self.listen_at_its_slot(channel))).await;
+            self.ear.missed();
         }
-        let listens = join_all(moved.iter().map(|channel| self.listen_at_its_slot(channel))).await;
-        self.ear.missed();
-        let mut listens = listens.iter();
-        moved.retain(|_| listens.next().is_some_and(Result::is_err));
-        for channel in &moved {
-            // The server may not know yet that the slot is its own.
-            lock(&self.listening).get_mut(channel).into_iter().for_each(|at| *at = NOWHERE);
-        }
-        moved.is_empty()
     }
 
     /// Who the server is by which this voter is told from others.
@@ -396,7 +351,7 @@ impl ClusterVoter {
         } else {
             map.apart(self.seat)
         };
-        let mut identity = self.route(slot.unwrap_or_default())?.node.identify().await?;
+        let mut identity = self.route(slot.unwrap_or_default(), false)?.node.identify().await?;
         if self.may_share {
             identity.run_id = format!("{}#{}", identity.run_id, self.seat.voter);
         }
@@ -405,21 +360,14 @@ impl ClusterVoter {
 
     /// What each of its servers says of itself.
     async fn survey(self: Arc<Self>, calls: Arc<str>) -> Outcome<Vec<ServerReport>> {
-        let calls = self.seat.name(&calls);
         let asked = self.servers()?.into_iter().map(|node| node.survey(Arc::clone(&calls)));
         let reports: Outcome<Vec<_>> = join_all(asked).await.into_iter().collect();
         Ok(reports?.into_iter().flatten().collect())
     }
 
-    /// The locks of which its servers have keys, by their names outside.
+    /// The locks of which its servers have keys.
     async fn search(self: Arc<Self>, search: KeySearch) -> Outcome<KeysFound> {
-        let (seat, limit) = (self.seat, search.limit);
-        let pattern = search.keys.pattern(&search.names, seat.any_ending());
-        let asked = self.servers()?.into_iter().map(|node| {
-            let search = search.clone();
-            let read = move |key: &str| search.found(&seat.outside(key)?);
-            Arc::clone(&node.runner).search(pattern.clone(), limit, read)
-        });
+        let asked = self.servers()?.into_iter().map(|node| node.search(search.clone()));
         let mut all = KeysFound { is_complete: true, ..KeysFound::default() };
         for found in join_all(asked).await {
             let KeysFound { locks, is_complete } = found?;
@@ -490,17 +438,6 @@ impl Node for ClusterNode {
         lock(&self.following).abort_all();
         Arc::clone(&self.voter).close().boxed()
     }
-}
-
-impl fmt::Debug for ClusterNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ClusterNode({})", self.voter.label())
-    }
-}
-
-/// Whether a channel is one lock's, and so has its slot. Others are told to the whole cluster.
-fn has_slot(channel: &str) -> bool {
-    hash_tag(channel) != channel
 }
 
 /// What a script is told that comes upon a key which is not here any more. It can run again: all
