@@ -51,91 +51,84 @@ const SCHEMES: &str = "redis://, rediss://, redis+unix:// or redis-sentinel://";
 impl Address {
     /// Reads `redis://`, `rediss://`, `redis+unix://`, `redis-sentinel://` and `rediss-sentinel://`
     /// addresses. No message shows a password, also where the text is not what its writer took it
-    /// for.
+    /// for: none has more of it than its hosts, and these only once they could be read.
     pub(crate) fn parse(text: &str, security: &Security) -> Result<Self, Error> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(Error::invalid(without_scheme(text)));
         };
-        if matches!(scheme, "redis-sentinel" | "rediss-sentinel") {
-            return Self::under_sentinels(scheme, rest, security);
-        }
-        let url = Url::parse(text).map_err(|why| {
-            let shown = shown(text, None);
-            Error::invalid(match text.split(',').filter(|part| part.contains("://")).count() {
-                0 | 1 => format!("{shown} is no address: {why}"),
-                _ => format!("{shown} has others behind it: give each voter by itself"),
-            })
-        })?;
-        let wrong = |what: &str| Error::invalid(format!("{} {what}", shown(text, Some(&url))));
-        match url.scheme() {
-            "redis" | "rediss" | "redis+unix" => {}
-            "redis-cluster" | "rediss-cluster" => {
-                return Err(wrong(
-                    "names a cluster, which is not one server: see `Builder::cluster`",
-                ));
+        let mut shown = format!("the {scheme}:// address");
+        let read = match scheme {
+            "redis" | "rediss" | "redis+unix" | "redis-sentinel" | "rediss-sentinel" => {
+                Self::read(scheme, rest, security, &mut shown)
             }
-            _ => return Err(wrong(&format!("has an unknown scheme; known are {SCHEMES}"))),
-        }
-        if url.fragment().is_some() {
-            return Err(wrong("has a `#`; in a password it is written %23"));
-        }
-        let login = login(&url).map_err(wrong)?;
-        let (label, server, database) = place(&url).map_err(wrong)?;
-        let secured = Secured::new(config(server, login, database), url.scheme(), security);
-        let secured = secured.map_err(|why| wrong(&why))?;
-        Ok(Self::new(label, secured, None, security))
+            "redis-cluster" | "rediss-cluster" => {
+                Err("names a cluster, which is not one server: see `Builder::cluster`".to_owned())
+            }
+            _ => {
+                let why = format!("the address has an unknown scheme; known are {SCHEMES}");
+                return Err(Error::invalid(why));
+            }
+        };
+        read.map_err(|why| Error::invalid(format!("{shown} {why}")))
     }
 
-    /// Several hosts, which `url` does not read.
-    fn under_sentinels(scheme: &str, rest: &str, security: &Security) -> Result<Self, Error> {
-        let unclear = |what: &str| Error::invalid(format!("the {scheme}:// address {what}"));
+    fn read(
+        scheme: &str,
+        rest: &str,
+        security: &Security,
+        shown: &mut String,
+    ) -> Result<Self, String> {
         let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let (user, hosts) = authority.split_once('@').unwrap_or(("", authority));
         if hosts.contains('@') || tail.contains('@') {
-            return Err(unclear("has an `@` too many; in a password it is written %40"));
+            return Err("has an `@` too many; in a password or a path it is written %40".to_owned());
         }
-        let hosts = hosts.split(',').map(sentinel).collect::<Result<Vec<_>, _>>();
-        let hosts = hosts.map_err(unclear)?;
-        // From here on it is known that these are hosts, and may be shown.
-        let names: Vec<_> = hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
-        let listed = names.join(",");
-        let wrong = |what: &str| Error::invalid(format!("`{scheme}://{listed}` {what}"));
-        if (0..names.len()).any(|at| names[..at].contains(&names[at])) {
-            return Err(wrong("names a sentinel twice, and each has one voice"));
+        if tail.contains('#') {
+            return Err("has a `#`; in a password it is written %23".to_owned());
         }
-        let url = Url::parse(&format!("redis://{user}@host{tail}"));
-        let url = url.map_err(|_| wrong("has credentials that cannot be read"))?;
-        if url.fragment().is_some() {
-            return Err(wrong("has a `#`; in a password it is written %23"));
-        }
-        let login = login(&url).map_err(wrong)?;
-        let (service, database) = service(url.path()).map_err(wrong)?;
-        let query = url.query().unwrap_or_default();
-        let sentinel_login = sentinel_login(query).map_err(wrong)?;
-        let secured = |config| Secured::new(config, scheme, security).map_err(|why| wrong(&why));
-        let all = hosts.iter().zip(names).map(|((host, port), name)| {
-            let config = config(server_at(host, *port), sentinel_login.clone(), 0);
-            // What a sentinel answers is the same in either version, and no old one knows HELLO.
-            Ok((name, secured(Config { version: RespVersion::RESP2, ..config })?))
-        });
-        let all = all.collect::<Result<_, Error>>()?;
-        // Where the server is has to be asked.
-        let server = ServerConfig::Centralized { server: Server::new(String::new(), 0) };
-        let secured = secured(config(server, login, database))?;
-        let label = labelled(format!("{service}@{listed}"), database);
-        let sentinels = Arc::new(Sentinels { service: service.to_owned(), all });
-        Ok(Self::new(label, secured, Some(sentinels), security))
-    }
-
-    fn new(
-        label: String,
-        secured: Secured,
-        sentinels: Option<Arc<Sentinels>>,
-        security: &Security,
-    ) -> Self {
+        let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
+        let (login, mut sentinels) = (login(user)?, None);
+        let (label, server, database) = match scheme {
+            "redis+unix" if !hosts.is_empty() && user.is_empty() => {
+                return Err("has a host, but a socket has none: its path begins with the third \
+                            slash"
+                    .to_owned());
+            }
+            "redis+unix" => socket(path, query)?,
+            "redis" | "rediss" => {
+                if hosts.contains(',') {
+                    return Err("has others behind it: give each voter by itself".to_owned());
+                }
+                if tail.contains('?') {
+                    return Err("has a `?`, but takes no parameters; in a password it is written \
+                                %3F"
+                    .to_owned());
+                }
+                let (host, port) = host_and_port(hosts, 6379)?;
+                *shown = format!("`{scheme}://{hosts}`");
+                let database = database(path.strip_prefix('/').unwrap_or_default())?;
+                let label = labelled(format!("{host}:{port}"), database);
+                (label, server_at(&host, port), database)
+            }
+            _ => {
+                if hosts.split(',').all(|host| host_and_port(host, 26379).is_ok()) {
+                    *shown = format!("`{scheme}://{hosts}`");
+                }
+                let secured = |config| Secured::new(config, scheme, security);
+                let all = all_sentinels(hosts, query, secured)?;
+                let (service, database) = service(path)?;
+                let names: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
+                let label = labelled(format!("{service}@{}", names.join(",")), database);
+                sentinels = Some(Arc::new(Sentinels { service: service.to_owned(), all }));
+                // Where the server is has to be asked.
+                let server = ServerConfig::Centralized { server: Server::new(String::new(), 0) };
+                (label, server, database)
+            }
+        };
+        let secured = Secured::new(config(server, login, database), scheme, security)?;
         let named = secured.config.password.is_some();
         let provider = security.credentials.clone().filter(|_| !named);
-        Self { label: label.into(), secured, sentinels, provider }
+        Ok(Self { label: label.into(), secured, sentinels, provider })
     }
 
     /// `host:port`, the path of a unix socket, or `service@host:port,host:port` of the sentinels;
@@ -229,38 +222,22 @@ fn without_scheme(text: &str) -> String {
     format!("the address has no scheme; known are {SCHEMES}")
 }
 
-/// What a message may repeat of an address. An `@` outside the place where credentials end means
-/// that a part of them was read as something else: then nothing but the scheme is shown.
-fn shown(text: &str, url: Option<&Url>) -> String {
-    let known = ["redis", "rediss", "redis+unix", "redis-cluster", "rediss-cluster"];
-    let scheme = known.iter().find(|scheme| text.starts_with(&format!("{scheme}://")));
-    let Some(scheme) = scheme else { return "the address".to_owned() };
-    let clear = url.filter(|url| {
-        let expected = usize::from(!url.username().is_empty() || url.password().is_some());
-        text.matches('@').count() == expected && url.fragment().is_none()
-    });
-    let host = clear.and_then(Url::host_str).filter(|host| !host.is_empty());
-    match (host, clear.and_then(Url::port)) {
-        (Some(host), Some(port)) => format!("`{scheme}://{host}:{port}`"),
-        (Some(host), None) => format!("`{scheme}://{host}`"),
-        (None, _) => format!("the {scheme}:// address"),
-    }
-}
-
 /// User and password, each where there is one.
 type Login = (Option<String>, Option<String>);
 
-fn login(url: &Url) -> Result<Login, &'static str> {
-    let decoded = |text: &str| {
-        let text = decode(text).map(|text| Some(text).filter(|text| !text.is_empty()));
-        text.ok_or("has credentials that are not percent-encoded UTF-8")
-    };
-    let username = decoded(url.username())?;
-    let password = decoded(url.password().unwrap_or_default())?;
-    if username.is_some() && password.is_none() {
-        return Err("has a user without a password (`user:password@`, or `:password@`)");
+fn login(text: &str) -> Result<Login, &'static str> {
+    let (user, password) = text.split_once(':').unwrap_or((text, ""));
+    let [user, password] = [user, password].map(decode);
+    let both = user.zip(password).ok_or("has credentials that are not percent-encoded UTF-8")?;
+    match both {
+        (user, password) if password.is_empty() && !user.is_empty() => {
+            Err("has a user without a password (`user:password@`, or `:password@`)")
+        }
+        (user, password) => {
+            let given = |text: String| Some(text).filter(|text| !text.is_empty());
+            Ok((given(user), given(password)))
+        }
     }
-    Ok((username, password))
 }
 
 fn config(server: ServerConfig, (username, password): Login, database: u8) -> Config {
@@ -274,25 +251,32 @@ fn config(server: ServerConfig, (username, password): Login, database: u8) -> Co
     }
 }
 
-fn place(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
-    if url.scheme() == "redis+unix" {
-        return socket(url);
-    }
-    if url.query().is_some() {
-        return Err("has a `?`, but takes no parameters; in a password it is written %3F");
-    }
-    let (host, port) = host_and_port(url, 6379)?;
-    let database = database(url.path().trim_start_matches('/'))?;
-    let label = labelled(format!("{host}:{port}"), database);
-    Ok((label, server_at(&host, port), database))
-}
-
-fn host_and_port(url: &Url, usual_port: u16) -> Result<(String, u16), &'static str> {
+fn host_and_port(text: &str, usual_port: u16) -> Result<(String, u16), String> {
+    let url = Url::parse(&format!("redis://{text}"));
+    let url = url.map_err(|why| format!("has a host that cannot be read: {why}"))?;
     let host = url.host_str().filter(|host| !host.is_empty()).ok_or("has no host")?;
     match url.port().unwrap_or(usual_port) {
-        0 => Err("has port 0"),
+        0 => Err("has port 0".to_owned()),
         port => Ok((host.to_owned(), port)),
     }
+}
+
+/// What these parameters are, each where it is given.
+fn parameters<const N: usize>(
+    query: &str,
+    known: [&str; N],
+) -> Result<[Option<String>; N], String> {
+    let mut values = [const { None }; N];
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let at = known.iter().position(|known| *known == name);
+        let at =
+            at.ok_or_else(|| format!("has a parameter other than `{}`", known.join("`, `")))?;
+        let value = decode(value).filter(|value| !value.is_empty());
+        let unread = "has a parameter that is empty or not percent-encoded UTF-8";
+        values[at] = Some(value.ok_or(unread)?);
+    }
+    Ok(values)
 }
 
 fn database(text: &str) -> Result<u8, &'static str> {
@@ -309,37 +293,44 @@ fn labelled(place: String, database: u8) -> String {
 }
 
 #[cfg(not(unix))]
-fn socket(_: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
-    Err("needs Unix: this system has no such sockets")
+fn socket(_: &str, _: &str) -> Result<(String, ServerConfig, u8), String> {
+    Err("needs Unix: this system has no such sockets".to_owned())
 }
 
 #[cfg(unix)]
-fn socket(url: &Url) -> Result<(String, ServerConfig, u8), &'static str> {
-    let host = url.host_str().is_some_and(|host| !host.is_empty());
-    if host && url.username().is_empty() && url.password().is_none() {
-        return Err("has a host, but a socket has none: its path begins with the third slash");
-    }
-    if url.path().contains('@') {
-        return Err("has an `@` in its path; there it is written %40");
-    }
-    let path = decode(url.path()).ok_or("has a path that is not percent-encoded UTF-8")?;
+fn socket(path: &str, query: &str) -> Result<(String, ServerConfig, u8), String> {
+    let path = decode(path).ok_or("has a path that is not percent-encoded UTF-8")?;
     if path.len() < 2 {
-        return Err("has no path of a socket");
+        return Err("has no path of a socket".to_owned());
     }
-    let mut number = 0;
-    for (name, value) in url.query_pairs() {
-        if name != "db" {
-            return Err("has a parameter other than `db`");
-        }
-        number = database(&value)?;
-    }
+    let [number] = parameters(query, ["db"])?;
+    let number = database(&number.unwrap_or_default())?;
     let label = if number == 0 { path.clone() } else { format!("{path}?db={number}") };
     Ok((label, ServerConfig::Unix { path: path.into() }, number))
 }
 
-fn sentinel(text: &str) -> Result<(String, u16), &'static str> {
-    let url = Url::parse(&format!("redis://{text}"));
-    host_and_port(&url.map_err(|_| "has a host that cannot be read")?, 26379)
+/// Each with its name.
+fn all_sentinels(
+    hosts: &str,
+    query: &str,
+    secured: impl Fn(Config) -> Result<Secured, String>,
+) -> Result<Vec<(String, Secured)>, String> {
+    let [user, password] = parameters(query, ["sentinel_user", "sentinel_password"])?;
+    if user.is_some() && password.is_none() {
+        return Err("has a `sentinel_user` without a `sentinel_password`".to_owned());
+    }
+    let mut all: Vec<(String, Secured)> = Vec::new();
+    for host in hosts.split(',') {
+        let (host, port) = host_and_port(host, 26379)?;
+        let name = format!("{host}:{port}");
+        if all.iter().any(|(other, _)| *other == name) {
+            return Err("names a sentinel twice, and each has one voice".to_owned());
+        }
+        let config = config(server_at(&host, port), (user.clone(), password.clone()), 0);
+        // What a sentinel answers is the same in either version, and no old one knows HELLO.
+        all.push((name, secured(Config { version: RespVersion::RESP2, ..config })?));
+    }
+    Ok(all)
 }
 
 /// The name by which sentinels know the servers, and the database.
@@ -354,24 +345,6 @@ fn service(path: &str) -> Result<(&str, u8), &'static str> {
         return Err("has a service with characters other than letters, digits and `.-_`");
     }
     Ok((service, database(number)?))
-}
-
-fn sentinel_login(query: &str) -> Result<Login, &'static str> {
-    let (mut user, mut password) = (None, None);
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let value = decode(value).filter(|value| !value.is_empty());
-        let place = match name {
-            "sentinel_user" => &mut user,
-            "sentinel_password" => &mut password,
-            _ => return Err("has a parameter other than `sentinel_user`, `sentinel_password`"),
-        };
-        *place = Some(value.ok_or("has a parameter that is empty or not percent-encoded UTF-8")?);
-    }
-    if user.is_some() && password.is_none() {
-        return Err("has a `sentinel_user` without a `sentinel_password`");
-    }
-    Ok((user, password))
 }
 
 /// Undoes percent-encoding; `None` where it is broken or not UTF-8.
