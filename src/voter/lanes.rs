@@ -64,7 +64,7 @@ pub(super) struct Departure {
 }
 
 /// All requests to one voter that have not left.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lanes {
     /// How many requests a call carries at most.
     most: usize,
@@ -99,15 +99,7 @@ struct Lane {
 
 impl Lanes {
     pub(super) fn new(most: usize) -> Self {
-        Self {
-            most,
-            by_group: FxHashMap::default(),
-            all: FxHashMap::default(),
-            count: 0,
-            turns: VecDeque::new(),
-            urgent: VecDeque::new(),
-            latest: FxHashMap::default(),
-        }
+        Self { most, ..Self::default() }
     }
 
     pub(super) fn are_empty(&self) -> bool {
@@ -130,7 +122,8 @@ impl Lanes {
                 }
             }
         }
-        let number = self.next_number();
+        self.count += 1;
+        let number = self.count;
         let lane = self.lane(id);
         lane.waiting.push_back((number, queued));
         if lane.waiting.len() == 1 {
@@ -139,18 +132,13 @@ impl Lanes {
         if !votes
             && let Some((before, _)) = self.latest.insert(request.gives_back(), (id, number))
             && before != id
-            && !request.reads()
+            && !request.reads
         {
             // The release before leaves first, so who waits for this one waits for both. Not for
             // reads: there may be many, and their releases are to leave together.
             self.hurry(before);
         }
         self.latest.insert(request.party, (id, number));
-    }
-
-    fn next_number(&mut self) -> u64 {
-        self.count += 1;
-        self.count
     }
 
     /// The lane of a call, which may be a new one.
@@ -161,7 +149,8 @@ impl Lanes {
         if let Some(&lane) = self.by_group.get(&group) {
             return lane;
         }
-        let id = LaneId(self.next_number());
+        self.count += 1;
+        let id = LaneId(self.count);
         self.by_group.insert(group.clone(), id);
         let waiting = VecDeque::new();
         self.all.insert(id, Lane { group, waiting, under_way: 0, latest: None });

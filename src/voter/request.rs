@@ -20,7 +20,7 @@ pub(crate) struct Request {
     /// The lock, as a hash.
     lock: u64,
     /// For a hold that reads: others may read at the same time.
-    reads: bool,
+    pub(super) reads: bool,
     /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold.
     /// Between two holds no order is promised to anyone.
     pub(crate) party: u64,
@@ -75,11 +75,6 @@ impl Request {
     fn word(&self, at: usize) -> &str {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start as usize..self.ends[at] as usize]
-    }
-
-    /// Whether the hold reads.
-    pub(crate) fn reads(&self) -> bool {
-        self.reads
     }
 
     /// What a release by this hold gives back. That of a read matters only to those who write.

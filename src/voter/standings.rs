@@ -38,7 +38,7 @@ pub(crate) struct Cast {
 #[derive(Debug)]
 pub(crate) struct Standings {
     labels: Vec<Arc<str>>,
-    series: Vec<VoterSeries>,
+    pub(super) series: Vec<VoterSeries>,
     round_trips: Vec<Mutex<RoundTrips>>,
     clock: Clock,
     runtime: Handle,
@@ -120,11 +120,6 @@ impl Standings {
             connected: Signal::new(()),
             retired: Arc::new(Signal::new(false)),
         })
-    }
-
-    /// What is written of a voter.
-    pub(super) fn series(&self, voter: usize) -> &VoterSeries {
-        &self.series[voter]
     }
 
     /// How long a voter took to answer so far.
@@ -264,14 +259,9 @@ impl Standings {
         let missing: Vec<&str> = missing.map(|(label, _)| &**label).collect();
         let (answering, missing) = (voters.len() - missing.len(), missing.join(", "));
         let (voters, needed) = (quorum.voters(), quorum.needed());
-        if has_one {
-            tracing::warn!(answering, %needed, voters, %missing, "the quorum is back");
-        } else {
-            tracing::warn!(
-                answering, %needed, voters, %missing,
-                "no quorum: no lock is given or renewed"
-            );
-        }
+        let has_none = "no quorum: no lock is given or renewed";
+        let told = if has_one { "the quorum is back" } else { has_none };
+        tracing::warn!(answering, %needed, voters, %missing, "{told}");
     }
 
     /// Whether two voters are parts of one cluster in different sets.

@@ -51,7 +51,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     fn series(&self) -> &VoterSeries {
-        self.standings.series(self.voter)
+        &self.standings.series[self.voter]
     }
 }
 

@@ -118,15 +118,10 @@ impl Map {
         self.shards.get(usize::from(slot)).copied().flatten()
     }
 
-    /// All slots of a shard.
-    pub(super) fn slots(&self, shard: usize) -> impl Iterator<Item = u16> {
-        (0..SLOTS).filter(move |slot| self.shard(*slot) == Some(shard))
-    }
-
     /// Where the mark is of the server that leads this shard: in one of its own slots. Nothing
     /// where that has no slots, and so nothing that it could have forgotten.
     pub(super) fn mark(&self, shard: usize, key: &str) -> Option<Arc<str>> {
-        led_into(chosen(self.slots(shard))?, key)
+        led_into(chosen((0..SLOTS).filter(|slot| self.shard(*slot) == Some(shard)))?, key)
     }
 
     /// Which shard this server leads.
@@ -356,6 +351,7 @@ fn rank(slot: u16) -> u32 {
 }
 
 /// The map of one cluster, for all voters that are spread over it.
+#[derive(Default)]
 pub(crate) struct Topology {
     /// Where the user says that servers are.
     seeds: Vec<Address>,
@@ -386,15 +382,8 @@ pub(super) struct TopologyNews {
 
 impl Topology {
     pub(crate) fn new(seeds: Vec<Address>) -> Arc<Self> {
-        Arc::new(Self {
-            seeds,
-            first: rand::random_range(0..usize::from(u16::MAX)),
-            news: watch::Sender::default(),
-            wanted: Notify::new(),
-            hints: Mutex::default(),
-            ears: Mutex::default(),
-            kept: tokio::sync::Mutex::default(),
-        })
+        let first = rand::random_range(0..usize::from(u16::MAX));
+        Arc::new(Self { seeds, first, ..Self::default() })
     }
 
     /// Has one of the voters told what moves from now on.

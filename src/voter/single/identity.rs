@@ -157,12 +157,10 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     let used = limit.and_then(|limit| Some(1000 * number(info, "used_memory")? / limit));
     Ok(Identity {
         run_id: run_id(info)?.to_owned(),
-        birth: None,
         age: Duration::from_secs(uptime),
         durable: syncs_always && appends && !promoted,
-        overlap: Duration::ZERO,
-        refuses: None,
         memory: used.map(|used| used.try_into().unwrap_or(u32::MAX)),
+        ..Identity::default()
     })
 }
 
