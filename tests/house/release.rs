@@ -1,5 +1,4 @@
-//! What a release needs: its address, licences that may be passed on, and pages that say truly what
-//! it was tested with.
+//! What a release needs: its address, and pages that say truly what it was tested with.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -54,58 +53,6 @@ fn one_command_sets_the_address_of_the_repository_everywhere() {
         let now = fs::read_to_string(copy.path().join(path)).unwrap();
         assert!(now == *text, "{path} has changed");
     }
-}
-
-/// The licences that `deny.toml` allows: to link, to change and to pass on, if their text goes along.
-fn permitted() -> BTreeSet<String> {
-    let deny = read_file("deny.toml");
-    let list = deny.split_once("\nallow = [\n").expect("it has them").1;
-    let lines = list.lines().map_while(|line| line.trim().strip_prefix('"')?.strip_suffix("\","));
-    lines.map(str::to_owned).collect()
-}
-
-/// Whether the licence, an expression by SPDX, can be fulfilled by permitted ones.
-fn is_permitted(permitted: &BTreeSet<String>, licence: &str) -> bool {
-    // An older form of OR. What stands in brackets is a choice in all dependencies that have any.
-    let licence = licence.replace('/', " OR ").replace(['(', ')'], "");
-    let is_permitted = |choice: &str| permitted.contains(choice.trim());
-    let parts = licence.split(" AND ");
-    parts.into_iter().all(|part| part.split(" OR ").any(is_permitted))
-}
-
-#[test]
-fn every_dependency_has_a_licence_that_is_permitted() {
-    let permitted = permitted();
-    let is_permitted = |licence: &str| is_permitted(&permitted, licence);
-    for (licence, may_be) in [
-        ("MIT", true),
-        ("GPL-3.0 OR MIT", true),
-        ("(MIT OR X) AND Unicode-3.0", true),
-        ("X/Apache-2.0", true),
-        ("GPL-3.0", false),
-        ("MIT AND GPL-3.0", false),
-        ("(MIT OR X) AND Y", false),
-        ("", false),
-    ] {
-        assert_eq!(is_permitted(licence), may_be, "{licence}");
-    }
-    // Those of other systems too, which may have to be downloaded.
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let tree = ["tree", "--locked", "--workspace", "--all-features", "--target=all"];
-    let format = ["--prefix=none", "--format={l}|{p}"];
-    let output = Command::new(cargo).args(tree).args(format).current_dir(ROOT).output();
-    let output = output.expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let packages = String::from_utf8(output.stdout).expect("it is text");
-    let packages =
-        packages.lines().filter_map(|line| line.trim_end_matches(" (*)").split_once('|'));
-    let packages: BTreeSet<_> = packages.collect();
-    for expected in ["quorate v", "fred v", "tokio v", "windows-sys v"] {
-        let is_read = packages.iter().any(|(_, package)| package.starts_with(expected));
-        assert!(is_read, "{expected} is not read");
-    }
-    let others: Vec<_> = packages.iter().filter(|(licence, _)| !is_permitted(licence)).collect();
-    assert!(others.is_empty(), "{others:?}");
 }
 
 fn script(name: &str, in_tree: &Path) -> Command {

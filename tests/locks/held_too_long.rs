@@ -48,23 +48,6 @@ async fn who_is_stuck_loses_a_lock_of_any_kind_and_the_next_has_it_at_once() {
     }
 }
 
-// A guard that nobody has any more ends with its time, too.
-#[tokio::test(start_paused = true)]
-async fn a_guard_that_was_forgotten_is_no_lock_for_ever() {
-    for access in EACH {
-        let on = Fixture::embedded(3);
-        let limited = on.builder().hold_at_most(AT_MOST).connect().await.unwrap();
-        let other = Quorate::clone(&*on.client().await);
-        std::mem::forget(access.have(&limited, None).await);
-        let watch = Stopwatch::start();
-        let next = timeout(2 * AT_MOST, access.excludes().have(&other, None)).await;
-        let next = next.expect("it comes");
-        let time = watch.time();
-        assert!(time >= AT_MOST && time <= AT_MOST + ms(10), "{access:?}: {time:?}");
-        next.release().await.unwrap();
-    }
-}
-
 // Each of them renews a lease of 30 s, and is lost after five seconds; work under it is dropped.
 #[tokio::test(start_paused = true)]
 async fn each_lock_may_have_a_time_of_its_own() {
@@ -187,26 +170,6 @@ async fn a_time_in_which_nothing_can_be_done_is_refused() {
         assert!(error.is_invalid(), "{error}");
         assert_eq!(error.to_string(), "hold_at_most of 0ns is less than a millisecond");
     }
-}
-
-#[test]
-fn programs_without_async_lose_what_they_hold_too_long() {
-    let on = Fixture::embedded(3);
-    let quorum = on.builder().connect_blocking().unwrap();
-    let own = ms(100);
-    macro_rules! ends {
-        ($locked:expr) => {{
-            let guard = $locked.unwrap();
-            let why = guard.lost_within(secs(60)).unwrap().expect("it ends");
-            assert_ended(&why, "100ms");
-        }};
-    }
-    ends!(quorum.mutex("a").hold_at_most(own).lock());
-    ends!(quorum.fair_mutex("b").hold_at_most(own).lock());
-    ends!(quorum.rw_lock("c").hold_at_most(own).read());
-    ends!(quorum.rw_lock("c").hold_at_most(own).write());
-    ends!(quorum.semaphore("d", 2).hold_at_most(own).acquire());
-    ends!(quorum.election("e").hold_at_most(own).campaign("me"));
 }
 
 // The first is stuck for two minutes, the second holds another lock of the kind for a while. Other

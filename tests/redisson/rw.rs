@@ -14,9 +14,6 @@ use crate::{
 
 with_each_redisson!(
     writers_are_alone_and_readers_of_both_share,
-    the_entries_of_java_are_counted,
-    java_reads_under_its_own_write_and_so_do_we,
-    our_downgrade_is_seen_by_java,
     releases_wake_both_ways,
     both_watchdogs_keep_it,
     a_killed_jvm_keeps_its_read_for_one_watchdog,
@@ -106,72 +103,6 @@ async fn writers_are_alone_and_readers_of_both_share(version: Version) {
     let left = without_lasting(stage.servers[0].keys()).into_iter();
     let left: Vec<_> = left.filter(|key| !key.contains("unlock_latch")).collect();
     assert!(left.is_empty(), "{left:?}");
-}
-
-async fn the_entries_of_java_are_counted(version: Version) {
-    let stage = Stage::start(version, 1).await;
-    for (kind, holder) in [("read", HolderKind::Read), ("write", HolderKind::Write)] {
-        for _ in 0..2 {
-            stage.java.does("a", &format!("lock {kind} orders -1")).await;
-        }
-        assert_eq!(stage.java.does("a", &format!("count {kind} orders")).await, "2");
-        let seen = lock(&stage).inspect().await.unwrap();
-        assert_eq!(seen.holders[0].kind, holder);
-        assert!(seen.holders[0].count.is_none_or(|count| count == 2));
-        // What we do meanwhile takes no entry away.
-        if let Some(reading) = lock(&stage).try_read().await.unwrap() {
-            reading.release().await.unwrap();
-        }
-        stage.java.does("a", &format!("unlock {kind} orders")).await;
-        assert_eq!(stage.java.does("a", &format!("count {kind} orders")).await, "1");
-        assert!(!is_free(&stage).await);
-        stage.java.does("a", &format!("unlock {kind} orders")).await;
-        assert!(is_free(&stage).await);
-    }
-    let ours = lock(&stage).owner(&Owner::new());
-    let (one, two) = (ours.write().await.unwrap(), ours.write().await.unwrap());
-    one.release().await.unwrap();
-    assert!(!tries(&stage, "a", "read", "orders").await);
-    two.release().await.unwrap();
-    assert!(tries(&stage, "a", "read", "orders").await);
-}
-
-async fn java_reads_under_its_own_write_and_so_do_we(version: Version) {
-    let stage = Stage::start(version, 1).await;
-    stage.java.does("a", "lock write orders -1").await;
-    stage.java.does("a", "lock read orders -1").await;
-    assert!(lock(&stage).try_read().await.unwrap().is_none());
-    stage.java.does("a", "unlock write orders").await;
-    let reading = lock(&stage).try_read().await.unwrap().expect("it only reads now");
-    assert!(!tries(&stage, "b", "write", "orders").await && !is_free(&stage).await);
-    stage.java.does("a", "unlock read orders").await;
-    assert!(!tries(&stage, "b", "write", "orders").await, "we read on");
-    reading.release().await.unwrap();
-
-    let writing = lock(&stage).write().await.unwrap();
-    let under = writing.read().await.unwrap();
-    assert!(!tries(&stage, "b", "read", "orders").await);
-    under.release().await.unwrap();
-    assert!(!tries(&stage, "b", "read", "orders").await && writing.is_held());
-    writing.release().await.unwrap();
-    assert!(tries(&stage, "b", "write", "orders").await);
-}
-
-// Who waits to read in Java is woken by it.
-async fn our_downgrade_is_seen_by_java(version: Version) {
-    let stage = Stage::start(version, 1).await;
-    let writing = lock(&stage).write().await.unwrap();
-    let waiting = stage.java.ask("a", "try read orders 60000 -1");
-    until_listening(&stage).await;
-    let watch = Stopwatch::start();
-    let reading = writing.downgrade().await.unwrap();
-    assert_eq!(waiting.await.unwrap(), "true");
-    assert!(watch.time() < AT_ONCE, "{:?}", watch.time());
-    assert!(!tries(&stage, "b", "write", "orders").await);
-    stage.java.does("a", "unlock read orders").await;
-    assert!(!tries(&stage, "b", "write", "orders").await);
-    reading.release().await.unwrap();
-    assert!(tries(&stage, "b", "write", "orders").await);
 }
 
 async fn releases_wake_both_ways(version: Version) {

@@ -1,4 +1,5 @@
-//! Who is shown as the holder, and ended by force, where the holder is of another kind in Java.
+//! Who is shown as the holder, and ended by force, where the holder is of another kind in Java; and
+//! what is kept of a lock.
 
 use quorate_tests::{force::end_all, prelude::*};
 use tokio::task::spawn_blocking;
@@ -94,5 +95,26 @@ async fn a_cluster_with_one_voter_has_the_locks_of_java() {
     let client = builder.connect_timeout(secs(20)).connect().await.unwrap();
     let guard = client.redisson().mutex(NAME).lock().await.unwrap();
     assert!(client.redisson().fair_mutex(NAME).try_lock().await.unwrap().is_none());
+    guard.release().await.unwrap();
+}
+
+// A renewal that enters again, or heals a voter, stores the token too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renewal_sets_no_end_to_the_sequence_of_tokens() {
+    let servers = servers::<3>();
+    let client = client(&servers).await;
+    let mutex = client.redisson().mutex(NAME);
+    let guard = mutex.lock().await.unwrap();
+    servers[0].command(&["FLUSHALL"]).unwrap();
+    let again = guard.reenter().await.unwrap();
+    until!("the voter is healed", {
+        let token = servers[0].command(&["GET", "redisson_lock_token:{orders}"]);
+        token == Ok(Reply::Text(guard.token().to_string()))
+    });
+    for server in &servers {
+        let kept = server.command(&["PTTL", "redisson_lock_token:{orders}"]);
+        assert_eq!(kept, Ok(Reply::Int(-1)));
+    }
+    again.release().await.unwrap();
     guard.release().await.unwrap();
 }
