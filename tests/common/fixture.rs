@@ -70,8 +70,7 @@ impl Fixture {
 
     /// Servers on which clients may do what the documentation asks for and nothing else.
     pub fn restricted(count: usize) -> Self {
-        let user = format!("quorate on >password {}", rights::documented().join(" "));
-        let servers = RedisServer::start_many(&Settings::new().users(&[&user]), count);
+        let servers = RedisServer::start_many(&Settings::new().users(&[&rights::user()]), count);
         Self { login: Some(("quorate", "password")), ..Self::servers(servers) }
     }
 

@@ -5,6 +5,8 @@ use quorate::{
     embedded::{self, EmbeddedVoter, Fault, FaultGuard},
 };
 
+use crate::fixture::{ms, secs};
+
 /// A client with the settings that a user has who sets none.
 pub async fn client(voters: &[EmbeddedVoter]) -> Quorate {
     Quorate::builder().embedded(voters).connect().await.expect("all voters answer")
@@ -14,6 +16,14 @@ pub async fn client(voters: &[EmbeddedVoter]) -> Quorate {
 pub async fn with_client(count: usize) -> (Vec<EmbeddedVoter>, Quorate) {
     let voters = embedded::voters(count);
     let client = client(&voters).await;
+    (voters, client)
+}
+
+/// Three voters, which never have longer than 200 ms, and a client with a patience of 2 s.
+pub async fn impatient() -> (Vec<EmbeddedVoter>, Quorate) {
+    let voters = embedded::voters(3);
+    let builder = Quorate::builder().embedded(&voters).quorum_timeout(secs(2));
+    let client = builder.voter_deadline(ms(200)).connect().await.expect("all voters answer");
     (voters, client)
 }
 

@@ -38,3 +38,9 @@ impl Deref for Client {
         &self.client
     }
 }
+
+/// Takes it and gives it back.
+pub async fn turn(mutex: Mutex) {
+    let guard = mutex.lock().await.expect("a majority answers");
+    guard.release().await.expect("it is held");
+}

@@ -28,8 +28,8 @@ pub use crate::{
     claims,
     failures::assert_invalid,
     fixture::{Fixture, Stopwatch, ms, secs, trusted},
-    inside::{all, client, heal, with_client},
-    kind::{Client, Kind},
+    inside::{all, client, heal, impatient, with_client},
+    kind::{Client, Kind, turn},
     recorded::{added, counted, record, recorded},
     scene::{
         MS, are_empty, builder, connect, key, leased, now, patient, proxies, servers,

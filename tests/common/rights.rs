@@ -13,6 +13,19 @@ pub fn documented() -> Vec<&'static str> {
     rights.split_whitespace().collect()
 }
 
+/// A user with all of them, as `ACL SETUSER` takes it.
+pub fn user() -> String {
+    format!("quorate on >password {}", documented().join(" "))
+}
+
+/// A user without one of them, and its name. None is called so that it would need quotes.
+pub fn user_without(at: usize) -> (String, String) {
+    let mut rights = documented();
+    rights.remove(at);
+    let name = format!("without-{at}");
+    (format!("{name} on >password {}", rights.join(" ")), name)
+}
+
 /// Those of them that the page says are for read/write locks and semaphores only.
 pub fn of_shared_locks() -> Vec<String> {
     let row = PAGE

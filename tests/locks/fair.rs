@@ -10,7 +10,7 @@ use std::{
 };
 
 use quorate_support::Worker;
-use quorate_tests::{prelude::*, standing};
+use quorate_tests::{inside, prelude::*, standing};
 use tokio::{sync::Notify, task::yield_now};
 
 // Waiters that die.
@@ -91,12 +91,6 @@ async fn a_dead_client_with_many_places_holds_up_nobody_for_longer_than_one_dead
 const PLACES: usize = 512;
 const BEHIND: usize = 20;
 
-/// A client with a patience of 2 s.
-async fn client(voters: &[EmbeddedVoter]) -> Quorate {
-    let builder = Quorate::builder().embedded(voters).quorum_timeout(secs(2));
-    builder.voter_deadline(ms(200)).connect().await.expect("all voters answer")
-}
-
 /// Who entered, in this order.
 type Entered = Arc<Mutex<Vec<usize>>>;
 
@@ -120,8 +114,8 @@ async fn come(
 
 #[tokio::test(start_paused = true)]
 async fn those_behind_follow_in_the_order_of_coming_and_another_client_is_not_behind_them() {
-    let voters = embedded::voters(3);
-    let (client, other) = (client(&voters).await, client(&voters).await);
+    let (voters, client) = impatient().await;
+    let other = inside::client(&voters).await;
     let guard = other.fair_mutex("a").lock().await.expect("it is free");
     let (mut tasks, entered) = (JoinSet::new(), Entered::default());
     come(&mut tasks, &client.fair_mutex("a"), &entered, 0..PLACES + BEHIND).await;
@@ -142,8 +136,7 @@ async fn those_behind_follow_in_the_order_of_coming_and_another_client_is_not_be
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_comes_behind_the_places_is_a_plain_no_and_leaves_nothing() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (_voters, client) = impatient().await;
     let guard = client.fair_mutex("a").lock().await.expect("it is free");
     let (mut tasks, entered) = (JoinSet::new(), Entered::default());
     come(&mut tasks, &client.fair_mutex("a"), &entered, 0..PLACES).await;
@@ -169,8 +162,7 @@ async fn a_limit_that_comes_behind_the_places_is_a_plain_no_and_leaves_nothing()
 // ask once more.)
 #[tokio::test(start_paused = true)]
 async fn who_comes_with_a_short_limit_knows_that_the_lock_is_held() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (_voters, client) = impatient().await;
     for name in ["a", "b"] {
         let guard = client.fair_mutex(name).lock().await.expect("it is free");
         let (mut tasks, entered) = (JoinSet::new(), Entered::default());
@@ -188,8 +180,7 @@ async fn who_comes_with_a_short_limit_knows_that_the_lock_is_held() {
 // begins within four such times, and a pause of up to 750 ms, after its patience has ended.
 #[tokio::test(start_paused = true)]
 async fn those_behind_are_told_of_silence_when_their_patience_ends() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (voters, client) = impatient().await;
     let _silence = all(&voters, Fault::DropRequests);
     let mut tasks = JoinSet::<(Error, Duration)>::new();
     for _ in 0..PLACES + BEHIND {
@@ -205,8 +196,7 @@ async fn those_behind_are_told_of_silence_when_their_patience_ends() {
 // Whoever is dropped lets the next one come to a place.
 #[tokio::test(start_paused = true)]
 async fn a_place_that_is_left_goes_to_the_next_in_line() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (_voters, client) = impatient().await;
     let guard = client.fair_mutex("a").lock().await.expect("it is free");
     let (mut leaving, mut staying) = (JoinSet::new(), JoinSet::new());
     let entered = Entered::default();
@@ -222,8 +212,7 @@ async fn a_place_that_is_left_goes_to_the_next_in_line() {
 
 #[tokio::test(start_paused = true)]
 async fn readers_that_queue_and_waiters_for_permits_all_enter_too() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (_voters, client) = impatient().await;
     let (lock, permits) = (client.rw_lock("a"), client.semaphore("b", 10));
     let lock = lock.preference(Preference::Fair);
     let write = lock.write().await.expect("it is free");
@@ -249,8 +238,7 @@ async fn readers_that_queue_and_waiters_for_permits_all_enter_too() {
 // Of the readers that let all writers pass more wait than have a place.
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_lets_no_writer_pass_is_not_behind_those_that_do() {
-    let voters = embedded::voters(3);
-    let client = client(&voters).await;
+    let (_voters, client) = impatient().await;
     let lock = client.rw_lock("a");
     let first = lock.clone().preference(Preference::Readers);
     let write = lock.write().await.expect("it is free");

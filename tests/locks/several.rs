@@ -165,15 +165,12 @@ async fn turns(
 
 async fn all_have_their_turns(on: Fixture, sets: Vec<Vec<usize>>, count: u64) {
     let (on, taken) = (Arc::new(on), Arc::<Taken>::default());
-    let mut tasks = Vec::new();
+    let mut tasks = JoinSet::new();
     for locks in sets {
         let quorum = client(&on).await;
-        tasks.push(tokio::spawn(turns(Arc::clone(&on), quorum, Arc::clone(&taken), locks, count)));
+        tasks.spawn(turns(Arc::clone(&on), quorum, Arc::clone(&taken), locks, count));
     }
-    let all = timeout(secs(600), join_all(tasks)).await.expect("nobody waits for ever");
-    for one in all {
-        one.expect("no panic");
-    }
+    timeout(secs(600), tasks.join_all()).await.expect("nobody waits for ever");
     on.until_clean().await;
 }
 
@@ -220,10 +217,7 @@ async fn who_wants_three_busy_locks_is_not_starved_by_those_who_want_one(on: Fix
 }
 
 async fn of_ten_that_try_the_same_three_locks_at_once_one_has_them(on: Fixture) {
-    let mut clients = Vec::new();
-    for _ in 0..10 {
-        clients.push(client(&on).await);
-    }
+    let clients = join_all((0..10).map(|_| client(&on))).await;
     for round in 0..20 {
         let names = ["a", "b", "c"].map(|name| format!("{name}{round}"));
         let tries = clients.iter().map(async |quorum| {

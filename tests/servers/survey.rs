@@ -55,8 +55,8 @@ async fn servers_that_hang_or_die_are_told_of_in_bounded_time() {
     assert_eq!((found.locks.len(), found.missing.len()), (0, 3));
 }
 
-/// The name of a user without one of the rights, as `ACL SETUSER` takes it, and that right.
-fn users() -> Vec<(String, String)> {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_right_that_is_missing_is_named() {
     // Without these there is no voter, or it is asked in another way.
     let others = ["+hello", "+select", "+info", "+subscribe", "+unsubscribe"];
     let rights = rights::documented();
@@ -64,19 +64,9 @@ fn users() -> Vec<(String, String)> {
         let is_given = !right.starts_with("reset") && !right.starts_with('-');
         is_given && !others.contains(right) && !right.starts_with('~')
     });
-    let user = |(at, right): (usize, &&str)| {
-        let mut left = rights.clone();
-        left.remove(at);
-        (format!("without-{at} on >password {}", left.join(" ")), (*right).to_owned())
-    };
-    given.map(user).collect()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_right_that_is_missing_is_named() {
-    let all = format!("quorate on >password {}", rights::documented().join(" "));
-    let users = users();
-    let texts: Vec<&str> = users.iter().map(|(user, _)| &**user).chain([&*all]).collect();
+    let all = rights::user();
+    let users: Vec<_> = given.map(|(at, right)| (rights::user_without(at), right)).collect();
+    let texts: Vec<&str> = users.iter().map(|((user, _), _)| &**user).chain([&*all]).collect();
     let server = RedisServer::start_as(&Settings::new().users(&texts));
     let missing = async |name: &str| {
         let builder = Quorate::builder().voter(server.url_as(name, "password")).only_looks(true);
@@ -85,9 +75,8 @@ async fn each_right_that_is_missing_is_named() {
         quorum.close().await;
         missing
     };
-    for (user, right) in &users {
-        let name = user.split(' ').next().expect("it has a name");
-        assert_eq!(missing(name).await, [right.as_str()], "{user}");
+    for ((user, name), right) in &users {
+        assert_eq!(missing(name).await, [**right], "{user}");
     }
     assert_eq!(missing("quorate").await, Vec::<String>::new());
     let keys = server.keys();
@@ -99,8 +88,7 @@ async fn each_right_that_is_missing_is_named() {
 // A key pattern that is wrong keeps a client from all locks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_and_channels_of_another_prefix_are_named_as_missing() {
-    let rights = rights::documented().join(" ").replace("quorate:", "other:");
-    let user = format!("quorate on >password {rights}");
+    let user = rights::user().replace("quorate:", "other:");
     let server = RedisServer::start_as(&Settings::new().users(&[&user]));
     let builder = Quorate::builder().voter(server.url_as("quorate", "password")).only_looks(true);
     let quorum = connect(builder.voter_deadline(MS(2_000))).await;
@@ -153,22 +141,18 @@ async fn in_a_cluster_locks_are_found_on_all_primaries_and_named_once() {
             Quorate::builder().cluster(Voters::new(cluster.urls()).voters(voters)),
         ))
         .await;
-        let mut guards = Vec::new();
-        for number in 0..20 {
-            let name = format!("invoice:{number}");
-            guards.push(quorum.mutex(name).lock().await.unwrap());
-        }
+        let names: Vec<_> = (0..20).map(|number| format!("invoice:{number}")).collect();
+        let guards = join_all(names.iter().map(|name| quorum.mutex(name).lock())).await;
         let found = quorum.admin().find("invoice:*", 100).await;
         assert!(found.is_complete && found.missing.is_empty(), "{found:?}");
-        let mut names: Vec<_> = found.locks.iter().map(|found| found.name.clone()).collect();
-        names.sort_by_key(|name| name.trim_start_matches("invoice:").parse::<u32>().ok());
-        assert_eq!(names, (0..20).map(|number| format!("invoice:{number}")).collect::<Vec<_>>());
+        let all: BTreeSet<_> = found.locks.iter().map(|found| found.name.clone()).collect();
+        assert_eq!((found.locks.len(), all), (20, names.into_iter().collect()));
         let survey = quorum.survey().await;
         let servers = survey.voters.iter().flat_map(|voter| &voter.servers);
         let infos: Vec<_> = servers.map(|server| server.info.clone().unwrap()).collect();
         assert_eq!(infos.len(), 3);
         for guard in guards {
-            guard.release().await.unwrap();
+            guard.unwrap().release().await.unwrap();
         }
         quorum.close().await;
     }

@@ -90,17 +90,6 @@ async fn a_forgotten_vote_lets_nobody_in_until_the_longest_lease_has_passed(mut 
     }
 }
 
-// The same story, to show that the guard is what keeps him out.
-#[tokio::test(start_paused = true)]
-async fn without_a_restart_guard_a_forgotten_vote_lets_another_in() {
-    let mut on = Fixture::embedded(3);
-    on.grow_old();
-    let ben = connect(set(on.builder()).restart_guard(RestartGuard::Off)).await;
-    let (held, _ada, _) = forgotten_vote(&mut on).await;
-    let second = ben.mutex("a").try_lock().await.expect("all are up");
-    assert!(second.is_some_and(|second| second.is_held()) && held.is_held());
-}
-
 // The second forgets Ada's vote, and the first dies. Ben has only seen that the second started
 // after the third, which then starts again with its data.
 async fn a_voter_that_restarts_with_its_data_does_not_make_up_for_one_that_forgot(mut on: Fixture) {

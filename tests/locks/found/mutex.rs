@@ -4,8 +4,6 @@ use quorate::embedded::Reply;
 use quorate_tests::prelude::*;
 use tokio::time::Instant;
 
-const MS: fn(u64) -> Duration = Duration::from_millis;
-
 fn delay(there_ms: u64, back_ms: u64) -> Fault {
     Fault::Delay { there: MS(there_ms), back: MS(back_ms) }
 }

@@ -283,11 +283,8 @@ async fn a_place_stands_while_its_client_asks_for_thousands_of_other_locks() {
     waiters.come(busy.mutex("a"), release).await;
     fault_client(&voters, "busy", way(ms(500)));
     // 128 at once: they are asked for within 16 s. A place lives for 5 s.
-    let mut crowd = JoinSet::new();
-    for number in 0..16 * 128 {
-        let asks = busy.mutex(number.to_string()).lock();
-        crowd.spawn(async { asks.await.map(drop) });
-    }
+    let ask = |number: u32| turn(busy.mutex(number.to_string()));
+    let _crowd: JoinSet<()> = (0..16 * 128).map(ask).collect();
     sleep(secs(7)).await;
     waiters.come(on.client().await.mutex("a"), release).await;
     sleep(secs(1)).await;

@@ -17,12 +17,9 @@ claims!(everywhere:
 async fn whoever_stands_in_line_is_told_who_has_the_lock(on: Fixture) {
     let client = on.client().await;
     let guard = on.client().await.mutex("a").lock().await.unwrap();
-    let mut waiting = JoinSet::new();
-    for _ in 0..3 {
-        waiting.spawn(client.mutex("a").lock_or_busy(ms(300)));
-    }
-    while let Some(refused) = waiting.join_next().await {
-        let error = refused.unwrap().unwrap_err();
+    let waiting = join_all((0..3).map(|_| client.mutex("a").lock_or_busy(ms(300))));
+    for refused in waiting.await {
+        let error = refused.unwrap_err();
         assert_eq!(error.holder(), Some(guard.hold()), "{error}");
     }
     guard.release().await.unwrap();

@@ -1,5 +1,6 @@
 //! Many at the same moment.
 
+use quorate::Mutex;
 use quorate_tests::prelude::*;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
@@ -9,10 +10,7 @@ claims!(everywhere of both: of_several_tries_at_the_same_moment_one_wins);
 // lock is free at the start, so somebody has to win.
 async fn one_wins(on: &Fixture, clients: &[Client]) {
     for round in 0..10 {
-        let mut tries = JoinSet::new();
-        for client in clients {
-            tries.spawn(client.mutex("a").try_lock());
-        }
+        let tries: JoinSet<_> = clients.iter().map(|client| client.mutex("a").try_lock()).collect();
         let answers = tries.join_all().await.into_iter();
         let winners: Vec<MutexGuard> = answers.filter_map(Result::unwrap).collect();
         assert_eq!(winners.len(), 1, "in round {round}");
@@ -49,12 +47,10 @@ async fn time_to_a_winner(voters: usize, waits: bool, seed: u64) -> Duration {
         });
     }
     let watch = Stopwatch::start();
-    let mut contenders = JoinSet::new();
-    for mutex in mutexes {
-        contenders.spawn(async move {
-            if waits { Some(mutex.lock().await.unwrap()) } else { mutex.try_lock().await.unwrap() }
-        });
-    }
+    let contend = |mutex: Mutex| async move {
+        if waits { Some(mutex.lock().await.unwrap()) } else { mutex.try_lock().await.unwrap() }
+    };
+    let mut contenders: JoinSet<_> = mutexes.into_iter().map(contend).collect();
     loop {
         let ended = contenders.join_next().await;
         if ended.unwrap_or_else(|| panic!("nobody won with seed {seed}")).unwrap().is_some() {

@@ -1,10 +1,7 @@
 //! The line of one client: what a fair mutex does not have.
 
 use quorate::Mutex;
-use quorate_tests::{
-    inside::{self},
-    prelude::*,
-};
+use quorate_tests::{inside, prelude::*};
 
 claims!(inside: from_one_client_only_one_candidate_goes_out);
 
@@ -15,27 +12,13 @@ async fn from_one_client_only_one_candidate_goes_out(on: Fixture) {
     let client = on.client().await;
     // Until it is known to be called.
     sleep(ms(1)).await;
-    let mut waiting = JoinSet::new();
-    for _ in 0..16 {
-        let mutex = client.mutex("a");
-        waiting.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
-    }
+    let waiting: JoinSet<_> = (0..16).map(|_| turn(client.mutex("a"))).collect();
     on.until_queued().await;
     sleep(ms(100)).await;
     assert_eq!(on.runs("mutex/acquire").unwrap(), vec![2; on.voters()]);
     guard.release().await.unwrap();
-    while let Some(entered) = waiting.join_next().await {
-        entered.unwrap();
-    }
+    waiting.join_all().await;
     on.until_clean().await;
-}
-
-/// A client with a patience of 2 s, and its voters, which never have longer than 200 ms.
-async fn patient() -> (Vec<EmbeddedVoter>, Quorate) {
-    let voters = embedded::voters(3);
-    let builder = Quorate::builder().embedded(&voters).quorum_timeout(secs(2));
-    let client = builder.voter_deadline(ms(200)).connect().await;
-    (voters, client.expect("all voters answer"))
 }
 
 /// How a caller waits in line, and what it is told.
@@ -85,7 +68,7 @@ const SILENT_LINES: [&[Silent]; 4] = [
 #[tokio::test(start_paused = true)]
 async fn each_in_a_silent_line_is_told_so_when_its_own_patience_or_limit_ends() {
     for line in SILENT_LINES {
-        let (voters, client) = patient().await;
+        let (voters, client) = impatient().await;
         let _silence = all(&voters, Fault::DropRequests);
         let mut told = Vec::new();
         for (after, limit, _) in line {
@@ -102,7 +85,7 @@ async fn each_in_a_silent_line_is_told_so_when_its_own_patience_or_limit_ends() 
 // for that gets the lock. What a client bears without a limit is another matter.
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_the_caller_names_outlasts_an_outage() {
-    let (voters, client) = patient().await;
+    let (voters, client) = impatient().await;
     let silence = all(&voters, Fault::DropRequests);
     let limit = secs(90);
     let watch = Stopwatch::start();
@@ -120,7 +103,7 @@ async fn a_limit_that_the_caller_names_outlasts_an_outage() {
 // As where the second is told of it.
 #[tokio::test(start_paused = true)]
 async fn patience_does_not_begin_anew_when_one_before_gives_up() {
-    let (voters, client) = patient().await;
+    let (voters, client) = impatient().await;
     let _silence = all(&voters, Fault::DropRequests);
     let first = waits(client.mutex("a"), Some(ms(1_900))).await;
     let second = waits(client.mutex("a"), Some(ms(1_950))).await;
@@ -134,7 +117,7 @@ async fn patience_does_not_begin_anew_when_one_before_gives_up() {
 // The last attempt begins when 2 s are over: the line goes on.
 #[tokio::test(start_paused = true)]
 async fn an_answer_to_the_first_in_line_ends_the_silence_for_all() {
-    let (voters, client) = patient().await;
+    let (voters, client) = impatient().await;
     let silence = all(&voters, Fault::DropRequests);
     let mut told = Vec::new();
     for _ in 0..5 {
@@ -150,7 +133,7 @@ async fn an_answer_to_the_first_in_line_ends_the_silence_for_all() {
 // With a lease of 400 ms voters have 40 ms to answer, and it takes them 60.
 #[tokio::test(start_paused = true)]
 async fn voters_that_are_too_slow_for_the_first_in_line_are_not_so_for_one_with_more_time() {
-    let (voters, client) = patient().await;
+    let (voters, client) = impatient().await;
     let _far = all(&voters, Fault::Delay { there: ms(30), back: ms(30) });
     let hurried = waits(client.mutex("a").lease(ms(400)), None).await;
     let other = waits(client.mutex("a"), None).await;
@@ -163,7 +146,7 @@ async fn voters_that_are_too_slow_for_the_first_in_line_are_not_so_for_one_with_
 // same name, which is the same lock, and asks nobody on behalf of the line.
 #[tokio::test(start_paused = true)]
 async fn what_was_heard_long_ago_does_not_shorten_the_patience() {
-    let (voters, client) = patient().await;
+    let (voters, client) = impatient().await;
     let holder = inside::client(&voters).await;
     let guard = holder.mutex("a").lock().await.expect("it is free");
     let fair = tokio::spawn(client.fair_mutex("a").lock());
@@ -186,7 +169,7 @@ async fn what_was_heard_long_ago_does_not_shorten_the_patience() {
 // As the one before: that it was another's then says nothing now.
 #[tokio::test(start_paused = true)]
 async fn what_was_heard_long_ago_is_no_answer_to_a_hurried_caller() {
-    let (voters, client) = patient().await;
+    let (voters, client) = impatient().await;
     let holder = inside::client(&voters).await;
     let _guard = holder.mutex("a").lock().await.expect("it is free");
     let fair = tokio::spawn(client.fair_mutex("a").lock());

@@ -24,8 +24,7 @@ async fn client() -> (Vec<EmbeddedVoter>, Quorate) {
 
 /// Replies take so long that everybody has come by then.
 fn slow(voters: &[EmbeddedVoter]) -> Vec<FaultGuard> {
-    let delay = Fault::Delay { there: ms(0), back: ms(100) };
-    voters.iter().map(|voter| voter.fault(delay)).collect()
+    all(voters, Fault::Delay { there: ms(0), back: ms(100) })
 }
 
 /// From here on everything else is.
@@ -55,15 +54,18 @@ fn a_crowd(client: &Quorate) -> JoinSet<()> {
 }
 
 fn take(client: &Quorate, numbers: Range<u32>) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
-    for number in numbers {
-        let mutex = client.mutex(number.to_string());
-        tasks.spawn(async move {
-            let guard = mutex.lock().await.expect("all voters answer");
-            guard.release().await.expect("all voters answer");
-        });
-    }
-    tasks
+    let take = |mutex: quorate::Mutex| async move {
+        let guard = mutex.lock().await.expect("all voters answer");
+        guard.release().await.expect("all voters answer");
+    };
+    numbers.map(|number| take(client.mutex(number.to_string()))).collect()
+}
+
+/// Takes so many others, and keeps them.
+async fn keep(client: &Quorate, count: usize) -> Vec<MutexGuard> {
+    let mutex = |number| client.mutex(format!("held {number}")).lease(secs(3));
+    let guards: JoinSet<_> = (0..count).map(|number| mutex(number).lock()).collect();
+    guards.join_all().await.into_iter().map(|guard| guard.expect("it is free")).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,23 +73,21 @@ async fn no_more_attempts_are_made_at_once_and_everybody_gets_in() {
     let (voters, client) = client().await;
     let calls = counted(&voters[0]);
     let slow = slow(&voters);
-    let mut tasks = a_crowd(&client);
+    let tasks = a_crowd(&client);
     sleep(ms(50)).await;
     assert_eq!(voters[0].runs("mutex/acquire"), u64::from(AT_ONCE));
     // One left at once, and another; the others gathered.
     let calls = calls.load(Ordering::Relaxed);
     assert!(calls <= 2 + AT_ONCE / 32 + 1, "{calls} calls");
-    while let Some(done) = tasks.join_next().await {
-        done.expect("no task failed");
-    }
+    tasks.join_all().await;
     drop(slow);
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_cannot_wait_for_its_turn_is_told_that_this_client_is_overloaded() {
     let (voters, client) = client().await;
-    let silent: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropReplies)).collect();
-    let mut tasks = a_crowd(&client);
+    let silent = all(&voters, Fault::DropReplies);
+    let tasks = a_crowd(&client);
     sleep(ms(50)).await;
     let error = client.mutex("x").lock_within(ms(100)).await.expect_err("none ended");
     assert!(error.is_overloaded() && !error.is_no_quorum(), "{error}");
@@ -98,9 +98,7 @@ async fn whoever_cannot_wait_for_its_turn_is_told_that_this_client_is_overloaded
     drop(silent);
     let guard = client.mutex("x").try_lock().await.expect("its turn comes within the patience");
     assert!(guard.is_some());
-    while let Some(done) = tasks.join_next().await {
-        done.expect("no task failed");
-    }
+    tasks.join_all().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,14 +119,8 @@ async fn releases_and_renewals_do_not_wait_for_their_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_client_with_distant_voters_keeps_thousands_of_holds() {
     let (voters, client) = client().await;
-    let mut tasks = JoinSet::new();
-    for number in 0..5000 {
-        let mutex = client.mutex(number.to_string()).lease(secs(3));
-        tasks.spawn(async move { mutex.lock().await.expect("it is free") });
-    }
-    let guards = tasks.join_all().await;
-    let far = Fault::Delay { there: ms(50), back: ms(50) };
-    let _far: Vec<_> = voters.iter().map(|voter| voter.fault(far)).collect();
+    let guards = keep(&client, 5000).await;
+    let _far = all(&voters, Fault::Delay { there: ms(50), back: ms(50) });
     sleep(secs(7)).await;
     assert_eq!(guards.iter().filter(|guard| !guard.is_held()).count(), 0, "lost");
 }
@@ -140,18 +132,16 @@ async fn without_batches_each_request_leaves_by_itself_at_once() {
     let client = client.expect("all voters answer");
     let calls = counted(&voters[0]);
     let _slow = slow(&voters);
-    let mut tasks = a_crowd(&client);
+    let tasks = a_crowd(&client);
     sleep(ms(1)).await;
     assert_eq!(calls.load(Ordering::Relaxed), AT_ONCE);
-    while let Some(done) = tasks.join_next().await {
-        done.expect("no task failed");
-    }
+    tasks.join_all().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn callers_that_go_away_before_their_turn_send_nothing() {
     let (voters, client) = client().await;
-    let _silent: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropReplies)).collect();
+    let _silent = all(&voters, Fault::DropReplies);
     let tasks = take(&client, 0..10_000);
     sleep(ms(50)).await;
     drop(tasks);
@@ -169,14 +159,8 @@ async fn ten_thousand_get_their_locks_beside_a_thousand_holds_and_a_silent_voter
     let mut took = Vec::new();
     for is_silent in [false, true] {
         let (voters, client) = client().await;
-        let mut holding = JoinSet::new();
-        for number in 0..1_000 {
-            let mutex = client.mutex(format!("held {number}")).lease(secs(3));
-            holding.spawn(async move { mutex.lock().await.expect("it is free") });
-        }
-        let held = holding.join_all().await;
-        let far = Fault::Delay { there: ms(10), back: ms(10) };
-        let mut faults: Vec<_> = voters.iter().map(|voter| voter.fault(far)).collect();
+        let held = keep(&client, 1_000).await;
+        let mut faults = all(&voters, Fault::Delay { there: ms(10), back: ms(10) });
         if is_silent {
             faults.push(voters[2].fault(Fault::DropReplies));
         }
@@ -213,7 +197,7 @@ async fn whoever_finds_a_line_for_its_lock_hears_what_is_known_there_without_a_t
 #[tokio::test(start_paused = true)]
 async fn behind_one_that_waits_for_its_turn_nobody_is_told_of_silent_voters() {
     let (voters, client) = client().await;
-    let _silent: Vec<_> = voters.iter().map(|voter| voter.fault(Fault::DropReplies)).collect();
+    let _silent = all(&voters, Fault::DropReplies);
     let _tasks = a_crowd(&client);
     sleep(ms(50)).await;
     let first = client.mutex("x");

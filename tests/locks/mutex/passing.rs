@@ -49,10 +49,9 @@ async fn the_next_task_of_a_client_has_the_lock_one_round_trip_after_the_release
             // Until it has its place.
             sleep(ms(200)).await;
         }
-        let mut entered = Vec::new();
-        for turn in turns {
-            entered.push(turn.await.expect("no panic").expect("all voters answer"));
-        }
+        let entered = join_all(turns).await.into_iter();
+        let entered = entered.map(|turn| turn.expect("no panic").expect("all voters answer"));
+        let entered: Vec<Duration> = entered.collect();
         for pair in entered.windows(2) {
             let after = pair[1].saturating_sub(pair[0] + HELD);
             assert!(after <= TRIP + ms(2), "{kind}: {after:?} after the release, of {entered:?}");

@@ -19,7 +19,7 @@ async fn a_client_that_takes_the_lock_again_and_again_starves_no_other(on: Fixtu
         let mutex = busy.mutex("a");
         tasks.spawn(async move {
             for _ in 0..TURNS {
-                mutex.lock().await.unwrap().release().await.unwrap();
+                turn(mutex.clone()).await;
             }
         });
     }
@@ -29,25 +29,16 @@ async fn a_client_that_takes_the_lock_again_and_again_starves_no_other(on: Fixtu
     let guard = waiter.await.unwrap().unwrap();
     assert!(!tasks.is_empty() && tasks.try_join_next().is_none(), "no task has had all its turns");
     guard.release().await.unwrap();
-    while let Some(done) = tasks.join_next().await {
-        done.unwrap();
-    }
+    tasks.join_all().await;
     on.until_clean().await;
 }
 
 /// Everybody asks at once, each with a client of its own.
 async fn crowd(count: usize) -> (u64, Duration) {
     let on = Fixture::embedded(3);
-    let mut clients = Vec::new();
-    for _ in 0..count {
-        clients.push(on.client().await);
-    }
+    let clients = join_all((0..count).map(|_| on.client())).await;
     let watch = Stopwatch::start();
-    let mut waiters = JoinSet::new();
-    for client in &clients {
-        let mutex = client.mutex("a");
-        waiters.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
-    }
+    let waiters: JoinSet<_> = clients.iter().map(|client| turn(client.mutex("a"))).collect();
     waiters.join_all().await;
     let took = watch.time();
     let asked = |script| on.runs(script).unwrap().into_iter().max().unwrap();

@@ -104,11 +104,7 @@ async fn an_owner_passes_the_line_that_waits_for_it(on: Fixture) {
     let owner = Owner::new();
     let mine = client.mutex("a").owner(&owner);
     let outer = mine.lock().await.unwrap();
-    let mut waiting = JoinSet::new();
-    for _ in 0..3 {
-        let mutex = client.mutex("a");
-        waiting.spawn(async move { mutex.lock().await.unwrap().release().await.unwrap() });
-    }
+    let others: JoinSet<_> = (0..3).map(|_| turn(client.mutex("a"))).collect();
     on.until_queued().await;
     let inner = timeout(secs(20), mine.lock()).await.expect("it passes").unwrap();
     assert_eq!(inner.count(), 2);
@@ -116,9 +112,7 @@ async fn an_owner_passes_the_line_that_waits_for_it(on: Fixture) {
     assert_eq!(again.expect("its own").count(), 3);
     inner.release().await.unwrap();
     outer.release().await.unwrap();
-    while let Some(entered) = waiting.join_next().await {
-        entered.unwrap();
-    }
+    others.join_all().await;
     on.until_clean().await;
 }
 
@@ -127,17 +121,13 @@ async fn when_one_task_of_an_owner_enters_its_others_follow(on: Fixture) {
     let client = on.client().await;
     let owner = Owner::new();
     let other = on.client().await.mutex("a").lock().await.unwrap();
-    let mut waiting = JoinSet::new();
-    for _ in 0..4 {
-        waiting.spawn(client.mutex("a").owner(&owner).lock());
-    }
+    let enter = |_| client.mutex("a").owner(&owner).lock();
+    let waiting: JoinSet<_> = (0..4).map(enter).collect();
     on.until_queued().await;
     other.release().await.unwrap();
-    let mut guards = Vec::new();
-    while let Some(entered) = timeout(secs(20), waiting.join_next()).await.expect("all enter") {
-        guards.push(entered.unwrap().unwrap());
-    }
-    assert_eq!(guards.iter().map(quorate::MutexGuard::count).max(), Some(4));
+    let guards = timeout(secs(20), waiting.join_all()).await.expect("all enter");
+    let guards: Vec<_> = guards.into_iter().map(Result::unwrap).collect();
+    assert_eq!(guards.iter().map(MutexGuard::count).max(), Some(4));
     for guard in guards {
         guard.release().await.unwrap();
     }

@@ -2,7 +2,6 @@
 
 use quorate_tests::prelude::*;
 
-const MS: fn(u64) -> Duration = Duration::from_millis;
 /// The default lease of 30 s less a hundredth and 2 ms.
 const VALIDITY: Duration = Duration::from_millis(29_698);
 

@@ -201,10 +201,7 @@ async fn one_voter_has_a_lock_in_one_slot_and_locks_are_spread_over_the_cluster(
     let cluster = Cluster::start(3, 0);
     let quorum = connect(patient(Quorate::builder().cluster(Voters::new(cluster.urls())))).await;
     let names: Vec<String> = (0..12).map(|number| format!("lock {number}")).collect();
-    let mut guards = Vec::new();
-    for name in &names {
-        guards.push(quorum.mutex(name).lock().await.unwrap());
-    }
+    let guards = join_all(names.iter().map(|name| quorum.mutex(name).lock())).await;
     let on: BTreeSet<usize> = keys(&cluster).iter().map(|(node, _)| *node).collect();
     assert_eq!(on.len(), 3, "they are spread");
     for name in &names {
@@ -216,7 +213,7 @@ async fn one_voter_has_a_lock_in_one_slot_and_locks_are_spread_over_the_cluster(
         assert!(quorum.mutex(name).try_lock().await.unwrap().is_none(), "{name} is held");
     }
     for guard in guards {
-        guard.release().await.unwrap();
+        guard.unwrap().release().await.unwrap();
     }
     until!("nothing is left but what remembers tokens", are_empty(cluster.nodes()));
 }

@@ -129,12 +129,9 @@ async fn all_enter<F>(client: &Quorate, enter: impl Fn(&Quorate, usize) -> F)
 where
     F: Future<Output = Result<(), Error>> + Send + 'static,
 {
-    let mut tasks = JoinSet::new();
-    for number in 0..MANY {
-        tasks.spawn(enter(client, number));
-    }
-    while let Some(done) = tasks.join_next().await {
-        done.expect("no panic").expect("all servers are well");
+    let tasks: JoinSet<_> = (0..MANY).map(|number| enter(client, number)).collect();
+    for done in tasks.join_all().await {
+        done.expect("all servers are well");
     }
 }
 

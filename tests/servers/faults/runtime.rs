@@ -261,13 +261,7 @@ fn all_clients_of_a_process_share_one_thread() {
     let settings = || Quorate::builder().voter(server.url());
     let blocking: Vec<_> =
         (0..20).map(|_| settings().connect_blocking().expect("it answers")).collect();
-    let clients = elsewhere(async || {
-        let mut clients = Vec::new();
-        for _ in 0..80 {
-            clients.push(connect(settings()).await);
-        }
-        clients
-    });
+    let clients = elsewhere(async || join_all((0..80).map(|_| connect(settings()))).await);
     assert_eq!(client_threads(), 1);
     drop((blocking, clients));
     eventually("nobody is connected", || connections(&server) == 0);

@@ -17,14 +17,6 @@ fn is_reset(right: &str) -> bool {
 /// What is asked for and can be refused, as the page on deployments says.
 const DISPENSABLE: [&str; 5] = ["+hello", "+client|id", "+ping", "+config|get", "+unsubscribe"];
 
-/// A user without one of the rights, and its name. None is called so that it would need quotes.
-fn user_without(at: usize) -> (String, String) {
-    let mut rights = rights::documented();
-    rights.remove(at);
-    let name = format!("without-{at}");
-    (format!("{name} on >password {}", rights.join(" ")), name)
-}
-
 /// How many kinds of locks are used.
 const KINDS: usize = 3;
 
@@ -172,7 +164,7 @@ fn denied(server: &RedisServer) -> HashMap<String, Vec<(String, String)>> {
 async fn a_user_that_may_not_ping_is_called_and_keeps_its_connections() {
     let rights = rights::documented();
     let ping = rights.iter().position(|right| *right == "+ping").expect("it is documented");
-    let (user, name) = user_without(ping);
+    let (user, name) = rights::user_without(ping);
     let server = RedisServer::start_as(&Settings::new().users(&[&user]));
     let url = server.url_as(&name, "password");
     must_succeed(async || use_kinds(url.clone(), &name, 0..1).await).await;
@@ -205,8 +197,8 @@ fn pings(server: &RedisServer) -> usize {
 async fn each_documented_right_is_used_and_needed_and_no_other_is_asked_for() {
     let rights = rights::documented();
     let given = (0..rights.len()).filter(|&at| !is_reset(rights[at]));
-    let (mut users, names): (Vec<_>, Vec<_>) = given.clone().map(user_without).unzip();
-    users.push(format!("quorate on >password {}", rights.join(" ")));
+    let (mut users, names): (Vec<_>, Vec<_>) = given.clone().map(rights::user_without).unzip();
+    users.push(rights::user());
     let users: Vec<_> = users.iter().map(String::as_str).collect();
     let settings = Settings::new().users(&users).flags(&["--acllog-max-len", "10000"]);
     let server = RedisServer::start_as(&settings);

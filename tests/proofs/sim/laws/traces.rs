@@ -5,7 +5,6 @@ use super::leaks::CALLS;
 use crate::sim::{prelude::*, world::claims};
 
 const LOCK: &str = "traces";
-const MS: Duration = Duration::from_millis(1);
 
 /// While nothing goes wrong at a voter: it has no vote and no place of a client that has and asks
 /// for nothing.
