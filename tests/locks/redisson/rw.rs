@@ -71,17 +71,33 @@ async fn who_has_it_in_java_is_named() {
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
     let (lock, admin) = (client.redisson().rw_lock(NAME), client.redisson().admin());
     let write = format!("{}:write", java.owner);
-    for (hold, kind) in [(&java.owner, HolderKind::Read), (&write, HolderKind::Write)] {
-        let entered = match kind {
+    for (hold, kind, count) in
+        [(&java.owner, HolderKind::Read, None), (&write, HolderKind::Write, Some(2))]
+    {
+        let enter = |_| match kind {
             HolderKind::Read => java.try_read(NAME, LEASE),
             _ => java.try_write(NAME, LEASE),
         };
-        assert!(entered);
+        assert!((0..2).all(enter));
+        let seen = lock.inspect().await.unwrap().holders.remove(0);
+        assert_eq!((seen.kind, seen.count), (kind, count));
         let error = lock.write_or_busy(ms(100)).await.unwrap_err();
         assert_eq!((error.holder().unwrap().as_str(), error.holder_kind()), (&**hold, Some(kind)));
         assert!(end_all(&admin, kind, NAME).await.unwrap());
         assert!(!end_all(&admin, kind, NAME).await.unwrap());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_was_entered_twice_keeps_java_out_until_it_is_left_twice() {
+    let servers = servers::<1>();
+    let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
+    let lock = client.redisson().rw_lock(NAME).owner(&Owner::new());
+    for guard in [lock.write().await.unwrap(), lock.write().await.unwrap()] {
+        assert!(!java.try_read(NAME, LEASE));
+        guard.release().await.unwrap();
+    }
+    assert!(java.try_read(NAME, LEASE));
 }
 
 // Java's readers would join it.
