@@ -191,7 +191,7 @@ impl fmt::Debug for Quorate {
     }
 }
 
-#[cfg(all(test, feature = "embedded"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::{embedded, proto::LockKind};
