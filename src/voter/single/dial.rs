@@ -4,7 +4,11 @@
 //! and believes the first: what one of them says that is cut off from the others may be long past.
 //! Here a majority must answer, and the latest of what it says counts.
 
-use std::{future, sync::Arc, time::Duration};
+use std::{
+    future,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use fred::{interfaces::ClientLike, types::config::Config};
 use futures::{StreamExt, stream::FuturesUnordered};
@@ -39,6 +43,8 @@ const LONGEST_QUESTION: Duration = Duration::from_secs(1);
 pub(super) struct Dialer {
     pub(super) connector: Connector,
     pub(super) lookout: Option<Lookout>,
+    /// How often the server was found to be a replica.
+    demotions: u64,
     /// Whom it met last, and the tenure that was told last of that one.
     latest: Option<(String, Option<String>)>,
 }
@@ -50,7 +56,7 @@ impl Dialer {
             sentinels: Arc::clone(sentinels),
         });
         let connector = Connector { address, patience: CONNECTING };
-        Self { connector, lookout, latest: None }
+        Self { connector, lookout, demotions: 0, latest: None }
     }
 
     /// Connects, to whom the sentinels name where there are any.
@@ -67,6 +73,11 @@ impl Dialer {
         }
         let (link, router) = self.connector.connect(config, NO_BACKLOG).await?;
         Ok((link, router, primary))
+    }
+
+    /// This connection is over: whether its server was a replica by then.
+    pub(super) fn parted(&mut self, link: &Link) {
+        self.demotions += u64::from(link.is_demoted.load(Relaxed));
     }
 
     /// Who a server is since it last became a primary, for whoever keeps account of what it may
@@ -89,8 +100,9 @@ impl Dialer {
         let tenure = tenure.clone().or_else(|| former?.1);
         // Not in the other, by which two voters are known to be one server.
         let mut told = identity.clone();
-        let epoch = named.map(|primary| primary.epoch).filter(|epoch| *epoch > 0);
-        for promotion in epoch.map(|epoch| epoch.to_string()).iter().chain(&tenure) {
+        let promotions = self.demotions + named.map_or(0, |primary| primary.epoch);
+        let counted = (promotions > 0).then(|| promotions.to_string());
+        for promotion in counted.iter().chain(&tenure) {
             told.run_id = format!("{}/{promotion}", told.run_id);
         }
         self.latest = Some((identity.run_id.clone(), tenure));

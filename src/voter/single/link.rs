@@ -74,6 +74,8 @@ pub(super) struct Link {
     pub(super) doubted: Notify,
     /// Give the connection up at once.
     rejected: Notify,
+    /// The server was found to be a replica.
+    pub(super) is_demoted: AtomicBool,
     /// The server packs its replies, so it can read what is packed.
     pub(super) packs: AtomicBool,
     /// The hashes of the scripts that the server has, as far as is known, by their names. Another
@@ -160,6 +162,7 @@ impl Link {
             answered: AtomicBool::new(false),
             doubted: Notify::new(),
             rejected: Notify::new(),
+            is_demoted: AtomicBool::new(false),
             packs: AtomicBool::new(false),
             scripts: Mutex::default(),
             left: AtomicU64::new(0),
@@ -230,6 +233,7 @@ impl Link {
 
     /// The server turned out to be a replica: why that is the end.
     pub(super) fn demote(&self) -> Arc<str> {
+        self.is_demoted.store(true, Ordering::Relaxed);
         let why = format!("{} is a replica, which cannot vote", self.place);
         self.reject(&why);
         why.into()

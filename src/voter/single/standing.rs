@@ -75,6 +75,9 @@ impl Runner {
                 met.unwrap_or(Err(Cause::TimedOut(IDENTIFICATION)))
             }
         };
+        if met.is_err() {
+            dialer.parted(&link);
+        }
         match met {
             Ok(Met { evicts: Some(why), .. }) if !self.looks.may_evict => Err(why),
             Ok(met) => {
@@ -118,6 +121,7 @@ impl Runner {
             () = listening => {}
         }
         standing.lost = Some(link.trouble());
+        dialer.parted(&link);
     }
 
     /// Asks the server again and again what it is now, and tells the ear. Completes, with the

@@ -9,7 +9,7 @@ use crate::{
     scripts::mutex,
     voter::{Call, Identity},
 };
-use quorate_support::{Reply, are_before_7, eventually, eventually_async};
+use quorate_support::{Proxy, Reply, are_before_7, eventually, eventually_async};
 
 /// The key of the mark.
 const MARK: &str = "quorate:{%voter}";
@@ -355,6 +355,28 @@ async fn a_server_that_was_a_replica_in_between_is_another_one_and_stays_that() 
     let forgotten = || info(&server, "master_replid2").bytes().all(|byte| byte == b'0');
     eventually("it has forgotten", forgotten);
     assert_eq!(met_again(4).await, told[2]);
+}
+
+// It may forget that it was promoted before it is met again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_seen_as_a_replica_is_another_one_whatever_it_forgets() {
+    let (other, server) = (RedisServer::start(), RedisServer::start());
+    let proxy = Proxy::start(server.port()).await;
+    let (node, heard) = connect(&proxy.url()).await;
+    tell(&server, &["CONFIG", "SET", "repl-backlog-ttl", "1"]);
+    tell(&server, &["REPLICAOF", "127.0.0.1", &other.port().to_string()]);
+    fails(&node, |why| matches!(why, Cause::Unreachable(why) if why.contains("is a replica")))
+        .await;
+    proxy.refuse().await;
+    proxy.cut().await;
+    tell(&server, &["REPLICAOF", "NO", "ONE"]);
+    let forgotten = || info(&server, "master_replid2").bytes().all(|byte| byte == b'0');
+    eventually("it has forgotten", forgotten);
+    proxy.accept();
+    answers(&node).await;
+    let told = run_ids(&heard);
+    let (first, again) = (told.first().unwrap(), told.last().unwrap());
+    assert!(*first != *again && again.starts_with(&**first), "{told:?}");
 }
 
 // While it loads it does not tell yet what it was.
