@@ -3,6 +3,7 @@
 use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
+    ops::Range,
     process::Command,
     thread,
     time::Duration,
@@ -273,14 +274,27 @@ fn pass(mut from: TcpStream, mut to: TcpStream, change: impl Fn(&mut [u8])) {
     }
 }
 
-/// In the answer to `TIME`, which is short: two texts, the first of ten digits.
+/// In milliseconds since 1970.
+const IN_THIS_CENTURY: Range<u64> = 1_000_000_000_000..4_000_000_000_000;
+
+/// In the answer to `TIME`, two texts of which the first has ten digits; and in what scripts answer,
+/// where MessagePack has milliseconds as eight bytes.
 fn set_ahead(bytes: &mut [u8], seconds: u64) {
     let head = b"*2\r\n$10\r\n";
-    let Some(at) = bytes.windows(head.len()).position(|part| part == head) else { return };
-    let digits = at + head.len()..at + head.len() + 10;
-    let Some(digits) = bytes.get_mut(digits) else { return };
-    let Ok(shown) = std::str::from_utf8(digits).unwrap_or_default().parse::<u64>() else { return };
-    digits.copy_from_slice((shown + seconds).to_string().as_bytes());
+    if let Some(at) = bytes.windows(head.len()).position(|part| part == head)
+        && let Some(digits) = bytes.get_mut(at + head.len()..at + head.len() + 10)
+        && let Ok(shown) = std::str::from_utf8(digits).unwrap_or_default().parse::<u64>()
+    {
+        digits.copy_from_slice((shown + seconds).to_string().as_bytes());
+    }
+    for at in 1..bytes.len().saturating_sub(7) {
+        let Some(number) = bytes[at..].first_chunk() else { return };
+        let shown = u64::from_be_bytes(*number);
+        if [0xcf, 0xd3].contains(&bytes[at - 1]) && IN_THIS_CENTURY.contains(&shown) {
+            let set = (shown + 1000 * seconds).to_be_bytes();
+            bytes[at..at + set.len()].copy_from_slice(&set);
+        }
+    }
 }
 
 #[test]
