@@ -14,7 +14,7 @@
 //! read have two exceptions. A read may leave before the release of another read. If releases of
 //! reads wait in two lanes, a write waits for the later one only.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, hash::Hash, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
 
@@ -26,7 +26,7 @@ const AT_ONCE: usize = 2;
 /// Between two calls of a lane, where more are on their way.
 const PACE: Duration = Duration::from_millis(1);
 
-/// So many lanes are kept, used or not.
+/// So many lanes are kept, used or not; and where requests have left, room for so many.
 const FEW: usize = 1024;
 
 /// A request that waits to leave, and who waits for its answer.
@@ -197,6 +197,8 @@ impl Lanes {
             && let Some(lane) = self.all.remove(&id)
         {
             self.by_group.remove(&lane.group);
+            shrink(&mut self.all);
+            shrink(&mut self.by_group);
         }
     }
 
@@ -234,7 +236,23 @@ impl Lanes {
             }
             queued
         };
-        lane.waiting.drain(..count).map(departs).collect()
+        let taken = lane.waiting.drain(..count).map(departs).collect();
+        if let Some(less) = less_room(lane.waiting.capacity(), lane.waiting.len()) {
+            lane.waiting.shrink_to(less);
+        }
+        shrink(latest);
+        taken
+    }
+}
+
+/// How much of this room is enough, if it is far too much: a crowd may have come and gone.
+fn less_room(room: usize, needed: usize) -> Option<usize> {
+    (room > FEW && needed < room / 4).then_some(room / 2)
+}
+
+fn shrink<K: Eq + Hash, V>(table: &mut FxHashMap<K, V>) {
+    if let Some(less) = less_room(table.capacity(), table.len()) {
+        table.shrink_to(less);
     }
 }
 

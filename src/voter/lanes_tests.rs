@@ -233,6 +233,27 @@ fn a_lane_of_which_something_is_about_to_leave_stays() {
     assert!(left[0].lane == first && left[2].lane != first, "{left:?}");
 }
 
+#[test]
+fn what_a_crowd_needed_is_not_kept_though_others_come() {
+    let mut lanes = Lanes::new(32);
+    for number in 0..10_000 {
+        lanes.push(release(&number.to_string()), 0);
+    }
+    let room = |lanes: &Lanes| {
+        let waiting = lanes.all.values().map(|lane| lane.waiting.capacity());
+        waiting.max().max(Some(lanes.latest.capacity())).unwrap()
+    };
+    assert!(room(&lanes) >= 10_000);
+    let mut under_way = VecDeque::new();
+    while let Some(departure) = lanes.take(at(0)).or_else(|| lanes.take(at(1))) {
+        under_way.push_back(departure.lane);
+        if under_way.len() > 1 {
+            lanes.ended(under_way.pop_front().unwrap());
+        }
+    }
+    assert!(room(&lanes) < 4_096, "{}", room(&lanes));
+}
+
 /// What happens to a voter's lanes.
 #[derive(Clone, Debug)]
 enum Step {
