@@ -30,6 +30,16 @@ redis.call(ARGV[4], KEYS[2], ARGV[1]); \
 return 1; \
 end;";
 
+/// `RedissonFencedLock.tryLockAndGetTokenAsync`: -1 and the token where it was taken.
+const TRY_FENCED_LOCK: &str = "\
+if (redis.call('exists', KEYS[1]) == 0 or (redis.call('hexists', KEYS[1], ARGV[2]) == 1)) then \
+local token = redis.call('incr', KEYS[2]);\
+redis.call('hincrby', KEYS[1], ARGV[2], 1); \
+redis.call('pexpire', KEYS[1], ARGV[1]); \
+return {-1, token}; \
+end; \
+return {redis.call('pttl', KEYS[1]), -1};";
+
 /// What `RedissonFairLock.tryLockInnerAsync` writes for one that has to wait.
 const STAND_IN_QUEUE: &str = "\
 if redis.call('zadd', KEYS[2], ARGV[1], ARGV[2]) == 1 then \
@@ -69,6 +79,18 @@ impl<'a> Java<'a> {
     pub(super) fn unlock(&self, name: &str) -> bool {
         let args = ["0", "30000", &self.owner, "publish"];
         self.eval(UNLOCK, &[name, &channel(name)], &args) == Reply::Int(1)
+    }
+
+    /// The token, if it was free.
+    pub(super) fn try_fenced_lock(&self, name: &str) -> Option<u64> {
+        let keys = [name, &format!("redisson_lock_token:{{{name}}}")];
+        match self.eval(TRY_FENCED_LOCK, &keys, &["30000", &self.owner]) {
+            Reply::List(reply) if reply[0] == Reply::Int(-1) => match reply[1] {
+                Reply::Int(token) => Some(token.try_into().unwrap()),
+                _ => panic!("no token: {reply:?}"),
+            },
+            _ => None,
+        }
     }
 
     pub(super) fn stand_in_fair_queue(&self, name: &str) {

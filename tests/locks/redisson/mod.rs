@@ -9,6 +9,7 @@ mod rights;
 mod rw;
 mod rw_model;
 mod splits;
+mod tokens;
 mod turns;
 
 use quorate_tests::prelude::*;
