@@ -1,4 +1,5 @@
--- mark_ended: marks a hold that is ended by force, for so long at least: no renewal brings it back.
+-- mark_ended: marks a hold that was ended by force, so that no renewal brings it back. The mark
+-- stays for `marker_ms` at least.
 local function mark_ended(revoked, hold, marker_ms)
   -- First, and also where there is no mark yet: after a first write a server that is full refuses
   -- no other.

@@ -45,8 +45,8 @@ pub(crate) struct LockHandle {
     pub(crate) preference: Option<Preference>,
     /// Of a semaphore; as many as one can have where nobody has named a number.
     pub(super) permits: Option<u32>,
-    /// What calls ask with, for locks that one has alone and for shared ones; made when it is first
-    /// asked with.
+    /// What calls ask with: for a kind that one holder has alone, and for a shared one. Each is
+    /// made with its first call.
     records: [OnceLock<Result<LockRecord, Error>>; 2],
 }
 

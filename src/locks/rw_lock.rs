@@ -42,9 +42,9 @@ lock! {
     ///
     /// # What is not guaranteed
     ///
-    /// A read/write lock is another lock than the mutex of the same name, but for those of
-    /// [Redisson](crate::Redisson). Holds have the same
-    /// guarantees as those of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
+    /// A read/write lock and the mutex of its name are two locks. (Those of
+    /// [Redisson](crate::Redisson) share one record.) Holds have the same guarantees as those of a
+    /// [`Mutex`](crate::Mutex): see there, and at the top of this crate.
     #[must_use = "it does nothing until it is locked"]
     RwLock;
 

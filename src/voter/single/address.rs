@@ -137,7 +137,7 @@ impl Address {
         &self.label
     }
 
-    /// What the next connection is made with, but for what sentinels say.
+    /// What the next connection is made with. Where there are sentinels, they name the server.
     pub(super) async fn config(&self) -> Result<Config, Arc<str>> {
         let mut config = self.secured.fresh().await?;
         if let Some(provider) = &self.provider {

@@ -136,7 +136,8 @@ impl SingleNode {
         let channel = match self.runner.looks.seat {
             Some(seat) => {
                 let name = seat.name(&channel);
-                // That of one lock has its slot. Others are told to the whole cluster.
+                // The channel of a lock has the slot of its keys. What is said on any other channel
+                // reaches the whole cluster.
                 Channel { sharded: hash_tag(&name) != &*name, name }
             }
             None => Channel { name: channel, sharded: false },
