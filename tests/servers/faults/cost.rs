@@ -27,8 +27,9 @@ fn commands(server: &RedisServer) -> BTreeMap<String, u32> {
 
 async fn ran(work: impl AsyncFn(&Quorate)) -> String {
     let (servers, quorum) = servers_and_client(1).await;
-    // The servers learn the scripts.
+    // The servers learn the scripts, and the client's other connection has come to listen.
     work(&quorum).await;
+    until!("it listens", servers[0].calls("subscribe") > 0);
     forget_calls(&servers[0]);
     work(&quorum).await;
     let counted = commands(&servers[0]).into_iter();
