@@ -344,7 +344,7 @@ pub use voter::Tls;
 /// assert!(quorate::scripts().any(|(name, _)| name == "mutex/acquire"));
 /// ```
 pub fn scripts() -> impl Iterator<Item = (&'static str, &'static str)> {
-    scripts::ALL.iter().map(|script| (script.name, script.source))
+    scripts::ALL.iter().map(|script| (script.name, script.source.as_str()))
 }
 
 /// The code in the README and in the book is run as well.

@@ -92,7 +92,7 @@ impl Interpreter {
         if let Some((_, function)) = known {
             return Ok(function.clone());
         }
-        let source = script.source;
+        let source = &script.source;
         #[cfg(quorate_mutants)]
         let source = &crate::mutant::mutated(script.name, source);
         let function = self.compile(source)?;

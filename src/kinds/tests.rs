@@ -2,7 +2,7 @@ use super::{kind::ALL, *};
 use crate::{
     keys::Prefix,
     proto::{ClientId, HoldIds, LockKind, LockName, Slots},
-    scripts::Script,
+    scripts::Text,
     settings::Settings,
 };
 
@@ -85,10 +85,10 @@ fn each_kind_has_what_its_scripts_name() {
             record.look(0),
         ];
         for call in calls.into_iter().chain(record.look_for_leader()) {
-            let Script { name, keys, args, shared, .. } = call.script;
+            let Text { keys, args, shared, .. } = &**call.script;
             let given = shared.len() - usize::from(call.script.publishes());
             let filled = (call.keys().count(), call.args().count(), call.shared.len());
-            assert_eq!(filled, (keys.len(), args.len(), given), "{name}");
+            assert_eq!(filled, (keys.len(), args.len(), given), "{}", call.script.name);
         }
         let [usual, longer] = [&ask, &longer].map(|ask| record.renew(ask).shared);
         assert_ne!(usual, longer, "{}: who enters again may want it for longer", kind.name);

@@ -37,7 +37,7 @@ impl Token {
     pub(crate) const MOST: u64 = (1 << 53) - 1;
 
     /// So many numbers end with the one that voters store for a hold: a hold that is handed on
-    /// within its client gives each owner one of them. As `BLOCK` in `lua/lib/fence.lua`.
+    /// within its client gives each owner one of them. As `BLOCK` in `lua/lib.lua`.
     pub(crate) const BLOCK: u64 = 64;
 
     /// Nothing for 0, and for what is above [`Token::MOST`].

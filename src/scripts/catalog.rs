@@ -7,19 +7,19 @@
 
 use super::Script;
 
-/// A module for each kind of lock, with a static for each script; and all of them in one list.
+/// A module for each file of `lua/`, with a static for each script in it; and all of them in one
+/// list.
 macro_rules! catalog {
-    ($(
-        $(#[$doc:meta])*
-        $kind:ident { $($name:ident($($script:tt)*) $($votes:ident)?;)* }
-    )*) => {
+    ($($kind:ident { $($name:ident: $script:literal $($votes:ident)?,)* })*) => {
         $(
-            $(#[$doc])*
             pub(crate) mod $kind {
                 use super::Script;
 
+                const FILE: &str = include_str!(concat!("../../lua/", stringify!($kind), ".lua"));
+
                 $(
-                    pub(crate) static $name: Script = script!($($script)*)$(.$votes())?;
+                    pub(crate) static $name: Script =
+                        Script::new(concat!(stringify!($kind), "/", $script), FILE)$(.$votes())?;
                 )*
             }
         )*
@@ -30,78 +30,49 @@ macro_rules! catalog {
 }
 
 catalog! {
-    /// The scripts of every lock that one holds at a time.
     mutex {
-        ACQUIRE("mutex/acquire", ["expire", "time", "each"], rest "ask, number_after": ["fence",
-            "holder", "vote", "queue", "call", "enter", "take", "bid", "ask"]) that_votes;
-        RENEW("mutex/renew", ["expire", "time", "fence", "holder", "vote", "renew", "each"])
-            that_votes;
-        RELEASE("mutex/release", ["publish", "each"], rest "release_any": ["time", "holder",
-            "recount", "queue", "call", "tell", "release_any"]);
-        SHORTEN("mutex/shorten", ["time", "holder", "queue", "shorten_place", "each"]);
-        FORCE_RELEASE("mutex/force_release", ["expire", "mark_ended", "time", "holder",
-            "queue", "call", "publish", "tell", "each"]);
-        CLEAR("mutex/clear", ["clear", "each"]);
-        INSPECT("mutex/inspect", ["time", "holder", "queue", "list", "each"]);
+        ACQUIRE: "acquire" that_votes,
+        RENEW: "renew" that_votes,
+        RELEASE: "release",
+        SHORTEN: "shorten",
+        FORCE_RELEASE: "force_release",
+        CLEAR: "clear",
+        INSPECT: "inspect",
     }
-
-    /// What an election does besides the scripts of a mutex, by which it ends and is inspected.
     election {
-        ACQUIRE("election/acquire", ["expire", "time", "fence", "holder", "vote", "queue", "call",
-            "enter", "take", "bid", "ask", "publish", "each"]) that_votes;
-        RENEW("election/renew", ["expire", "time", "fence", "holder", "vote", "renew", "publish",
-            "each"]) that_votes;
-        LOOK("election/look", ["time", "holder", "list", "each"]);
+        ACQUIRE: "acquire" that_votes,
+        RENEW: "renew" that_votes,
+        LOOK: "look",
     }
-
-    /// The scripts of the read/write lock.
     rw {
-        ACQUIRE("rw/acquire", ["expire", "time", "fence", "holder", "vote", "queue", "call",
-            "enter", "rw", "call_next", "each"]) that_votes;
-        RENEW("rw/renew", ["expire", "time", "fence", "holder", "vote", "renew", "rw", "each"])
-            that_votes;
-        RELEASE("rw/release", ["time", "holder", "recount", "queue", "call", "rw", "call_next",
-            "each"]);
-        SHORTEN("rw/shorten", ["time", "queue", "shorten_place", "each"]);
-        FORCE_RELEASE("rw/force_release", ["expire", "mark_ended", "time", "holder", "queue",
-            "call", "rw", "call_next", "each"]);
-        CLEAR("rw/clear", ["clear", "each"]);
-        INSPECT("rw/inspect", ["time", "holder", "queue", "list", "each"]);
+        ACQUIRE: "acquire" that_votes,
+        RENEW: "renew" that_votes,
+        RELEASE: "release",
+        SHORTEN: "shorten",
+        FORCE_RELEASE: "force_release",
+        CLEAR: "clear",
+        INSPECT: "inspect",
     }
-
-    /// The scripts of the semaphore.
     semaphore {
-        ACQUIRE("semaphore/acquire", ["expire", "time", "queue", "call", "enter", "slots",
-            "served", "each"]) that_votes;
-        RENEW("semaphore/renew", ["expire", "time", "queue", "call", "enter", "slots", "served",
-            "each"]) that_votes;
-        RELEASE("semaphore/release", ["expire", "time", "queue", "call", "enter", "slots",
-            "served", "each"]);
-        SHORTEN("semaphore/shorten", ["time", "slots", "each"]);
-        FORCE_RELEASE("semaphore/force_release", ["expire", "mark_ended", "time", "queue",
-            "call", "enter", "slots", "served", "each"]);
-        CLEAR("semaphore/clear", ["clear", "each"]);
-        INSPECT("semaphore/inspect", ["time", "queue", "list", "slots", "each"]);
+        ACQUIRE: "acquire" that_votes,
+        RENEW: "renew" that_votes,
+        RELEASE: "release",
+        SHORTEN: "shorten",
+        FORCE_RELEASE: "force_release",
+        CLEAR: "clear",
+        INSPECT: "inspect",
     }
-
-    /// Where programs in Java lock by the same records: what is asked about theirs, and the
-    /// read/write lock in their format.
     redisson {
-        QUEUE("redisson/queue", ["each"]);
-        RW_ACQUIRE("redisson/rw_acquire", ["expire", "time", "fence", "rw_java", "rw_java_give",
-            "each"]) that_votes;
-        RW_RENEW("redisson/rw_renew", ["expire", "time", "fence", "rw_java", "rw_java_give",
-            "renew", "each"]) that_votes;
-        RW_RELEASE("redisson/rw_release", ["recount", "rw_java", "publish", "rw_java_end", "each"]);
-        RW_FORCE_RELEASE("redisson/rw_force_release", ["expire", "mark_ended", "rw_java", "publish",
-            "rw_java_end", "each"]);
-        RW_CLEAR("redisson/rw_clear", ["clear", "each"]);
-        RW_INSPECT("redisson/rw_inspect", ["time", "rw_java", "list", "each"]);
+        QUEUE: "queue",
+        RW_ACQUIRE: "rw_acquire" that_votes,
+        RW_RENEW: "rw_renew" that_votes,
+        RW_RELEASE: "rw_release",
+        RW_FORCE_RELEASE: "rw_force_release",
+        RW_CLEAR: "rw_clear",
+        RW_INSPECT: "rw_inspect",
     }
-
-    /// What is asked of a voter, and not of a lock.
     voter {
-        LOOK("voter/look", ["time", "each"]);
-        ROSTER("voter/roster", ["time", "each"]);
+        LOOK: "look",
+        ROSTER: "roster",
     }
 }

@@ -1,10 +1,8 @@
 //! The Lua scripts: what there is, what they take, and how their replies read.
 
-#[macro_use]
-mod script;
-
 mod catalog;
 mod replies;
+mod script;
 
 #[cfg(test)]
 mod headers;
@@ -13,4 +11,4 @@ pub(crate) use catalog::{ALL, election, mutex, redisson, rw, semaphore, voter};
 pub(crate) use replies::{Answer, Holding, ListEntry, LockSeen, Mark, Value};
 pub(crate) use script::Script;
 #[cfg(test)]
-pub(crate) use script::test_script;
+pub(crate) use script::{Text, test_script};

@@ -1,30 +1,9 @@
 //! A Lua script, and what it takes.
 
-use std::ops::Deref;
+use std::{ops::Deref, sync::OnceLock};
 
-/// A script by its path under `lua/`. Its source is its libraries, in their order, and its own
-/// file.
-///
-/// `rest "f, g": [..]` are libraries that few requests need. They stand inside a function `rest`,
-/// which returns the functions `f` and `g` of them. A server makes all functions of a script anew
-/// at each call, which takes it as long as some commands do. These it makes when `rest` is called.
-macro_rules! script {
-    ($name:literal, [$($lib:literal),*] $(, rest $functions:literal: [$($rest:literal),*])?) => {
-        Script::new(
-            $name,
-            concat!(
-                $(include_str!(concat!("../../lua/lib/", $lib, ".lua")),)*
-                $(
-                    "local function rest()\n",
-                    $(include_str!(concat!("../../lua/lib/", $rest, ".lua")),)*
-                    "return ", $functions, "\nend\n",
-                )?
-                include_str!(concat!("../../lua/", $name, ".lua"))
-            ),
-            include_str!(concat!("../../lua/", $name, ".lua")),
-        )
-    };
-}
+/// What scripts of several kinds are made of.
+const LIBRARIES: &str = include_str!("../../lua/lib.lua");
 
 /// A script of a test: what each request has of KEYS and of ARGV, with commas between them, and
 /// its text.
@@ -33,13 +12,15 @@ macro_rules! test_script {
     ($name:literal, $keys:literal, $args:literal, $text:literal) => {
         $crate::scripts::Script::new(
             $name,
-            $text,
             concat!(
-                "-- KEYS, for each request: ",
+                "\n----\n-- ",
+                $name,
+                ": of a test\n-- libraries: none\n-- KEYS, for each request: ",
                 $keys,
                 "\n-- ARGV, for all requests: none\n-- ARGV, for each request: ",
                 $args,
-                "\n-- returns, for each request: code, ms, id\n"
+                "\n-- returns, for each request: code, ms, id\n",
+                $text
             ),
         )
     };
@@ -48,43 +29,43 @@ macro_rules! test_script {
 #[cfg(test)]
 pub(crate) use test_script;
 
-/// One Lua script. What it takes stands in the header of its file, and nowhere else.
+/// One Lua script. What it is made of and what it takes stands in its header, and nowhere else.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// Its path under `lua/`, without the ending.
+    /// As the first line of its header says.
     pub(crate) name: &'static str,
-    /// The text that is loaded into the server.
-    pub(crate) source: &'static str,
-    /// What one request puts into KEYS.
-    pub(crate) keys: Labels,
-    /// What stands at the beginning of ARGV, once for all requests.
-    pub(crate) shared: Labels,
-    /// What one request puts into ARGV.
-    pub(crate) args: Labels,
-    /// How many entries of the reply a request has.
-    pub(crate) width: usize,
     /// Whether its answers are votes. Then it is told where the mark of the voter's data is, behind
     /// all other keys.
     pub(crate) votes: bool,
+    file: &'static str,
+    text: OnceLock<Text>,
+}
+
+/// What its file says of a script.
+#[derive(Debug)]
+pub(crate) struct Text {
+    /// What is loaded into the server.
+    pub(crate) source: String,
+    /// What one request puts into KEYS.
+    pub(crate) keys: Vec<&'static str>,
+    /// What stands at the beginning of ARGV, once for all requests.
+    pub(crate) shared: Vec<&'static str>,
+    /// What one request puts into ARGV.
+    pub(crate) args: Vec<&'static str>,
+    /// How many entries of the reply a request has.
+    pub(crate) width: usize,
 }
 
 impl Script {
-    /// `file`: its own, with the header.
-    pub(crate) const fn new(name: &'static str, source: &'static str, file: &'static str) -> Self {
-        Self {
-            name,
-            source,
-            keys: Labels::read(file, "-- KEYS, for each request: "),
-            shared: Labels::read(file, "-- ARGV, for all requests: "),
-            args: Labels::read(file, "-- ARGV, for each request: "),
-            width: Labels::read(file, "-- returns, for each request: ").count,
-            votes: false,
-        }
+    /// The part of a file of `lua/` that begins with this name.
+    pub(crate) const fn new(name: &'static str, file: &'static str) -> Self {
+        Self { name, votes: false, file, text: OnceLock::new() }
     }
 
     /// The same with answers that are votes.
-    pub(crate) const fn that_votes(self) -> Self {
-        Self { votes: true, ..self }
+    pub(crate) const fn that_votes(mut self) -> Self {
+        self.votes = true;
+        self
     }
 
     /// Whether the node adds, behind the other shared arguments, the command that publishes.
@@ -99,6 +80,14 @@ impl Script {
     }
 }
 
+impl Deref for Script {
+    type Target = Text;
+
+    fn deref(&self) -> &Text {
+        self.text.get_or_init(|| Text::read(self.name, self.file))
+    }
+}
+
 /// Two scripts are the same when they are the same static.
 impl PartialEq for Script {
     fn eq(&self, other: &Self) -> bool {
@@ -108,77 +97,42 @@ impl PartialEq for Script {
 
 impl Eq for Script {}
 
-/// The names in one line of a header.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Labels {
-    names: [&'static str; Self::MOST],
-    count: usize,
-}
-
-impl Labels {
-    const MOST: usize = 8;
-
-    /// Those behind `label` at the beginning of a line, with commas between them; `none`: none. It
-    /// is no program without such a line.
-    const fn read(file: &'static str, label: &str) -> Self {
-        let mut read = Self { names: [""; Self::MOST], count: 0 };
-        let mut line = after(file, label);
-        loop {
-            let end = position(line, b"\n");
-            let next = position(line, b", ");
-            let (name, _) = line.split_at(if next < end { next } else { end });
-            if !starts_with(name, "none") {
-                read.names[read.count] = name;
-                read.count += 1;
-            }
-            if end < next || next == line.len() {
-                return read;
-            }
-            (_, line) = line.split_at(next + 2);
+impl Text {
+    /// The libraries, in their order, and behind them the script's own part of the file.
+    ///
+    /// Libraries that few requests need stand inside a function `rest`, which returns some functions
+    /// of them. A server makes all functions of a script anew at each call, which takes it as long
+    /// as some commands do. These it makes when `rest` is called.
+    fn read(name: &str, file: &'static str) -> Self {
+        let found = |name| part(file, name).or_else(|| part(LIBRARIES, name));
+        let library = |name| found(name).unwrap_or_else(|| panic!("no file has `{name}`"));
+        let own = library(name);
+        let listed = |label| names(own, label).unwrap_or_else(|| panic!("{name} lacks `{label}`"));
+        let libraries = |names: Vec<_>| names.into_iter().map(library).collect::<String>();
+        let rest = names(own, "libraries of rest").map_or_else(String::new, |rest| {
+            let (rest, returned) = (libraries(rest), listed("rest returns").join(", "));
+            format!("local function rest()\n{rest}return {returned}\nend\n")
+        });
+        Self {
+            source: libraries(listed("libraries")) + &rest + own,
+            keys: listed("KEYS, for each request"),
+            shared: listed("ARGV, for all requests"),
+            args: listed("ARGV, for each request"),
+            width: listed("returns, for each request").len(),
         }
     }
 }
 
-impl Deref for Labels {
-    type Target = [&'static str];
-
-    fn deref(&self) -> &Self::Target {
-        &self.names[..self.count]
-    }
+/// What of a file stands between two lines `----` and begins with this name.
+fn part(file: &'static str, name: &str) -> Option<&'static str> {
+    let start = format!("-- {name}: ");
+    file.split("\n----\n").find(|part| part.starts_with(&start))
 }
 
-/// What stands behind `label`, which is the beginning of a line.
-const fn after<'a>(file: &'a str, label: &str) -> &'a str {
-    let mut rest = file;
-    while !starts_with(rest, label) {
-        let end = position(rest, b"\n");
-        assert!(end < rest.len(), "the header lacks a line");
-        (_, rest) = rest.split_at(end + 1);
-    }
-    rest.split_at(label.len()).1
-}
-
-const fn starts_with(text: &str, start: &str) -> bool {
-    let (text, start) = (text.as_bytes(), start.as_bytes());
-    let mut at = 0;
-    while at < start.len() {
-        if at == text.len() || text[at] != start[at] {
-            return false;
-        }
-        at += 1;
-    }
-    true
-}
-
-/// Where `what` is in the text, or the end of the text.
-const fn position(text: &str, what: &[u8]) -> usize {
-    let text = text.as_bytes();
-    let mut at = 0;
-    while at + what.len() <= text.len() {
-        if text[at] == what[0] && (what.len() == 1 || text[at + 1] == what[1]) {
-            return at;
-        }
-        at += 1;
-    }
-    text.len()
+/// The names behind a label of the header, with commas between them; `none`: none.
+fn names(part: &'static str, label: &str) -> Option<Vec<&'static str>> {
+    let line = part
+        .lines()
+        .find_map(|line| line.strip_prefix("-- ")?.strip_prefix(label)?.strip_prefix(": "))?;
+    Some(line.split(", ").filter(|name| *name != "none").collect())
 }

@@ -293,7 +293,7 @@ impl Runner {
         if answers.iter().all(wire::is_unknown_script) {
             lock(&link.scripts).remove(script.name);
         } else if is_whole {
-            lock(&link.scripts).insert(script.name, sha1_hash(script.source).into());
+            lock(&link.scripts).insert(script.name, sha1_hash(&script.source).into());
         }
         Ok(answers)
     }

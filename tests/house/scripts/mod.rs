@@ -106,11 +106,18 @@ fn what_is_seldom_said_is_answered_as_by_a_server() {
     }
 }
 
+/// What ends every script.
+fn each() -> String {
+    let libraries = read_file("lua/lib.lua");
+    let found = libraries.split("\n----\n").find(|part| part.starts_with("-- each: "));
+    found.expect("it is there").to_owned()
+}
+
 // A server ends a list at the first nil: what comes behind it would be lost with it.
 #[test]
 fn a_request_whose_answer_lacks_an_entry_fails_alone() {
     let pair = Pair::start();
-    let each = read_file("lua/lib/each.lua");
+    let each = each();
     for width in 3..=5 {
         let entries: Vec<_> = (1..=width).map(|entry: i64| entry.to_string()).collect();
         let whole: Vec<_> = (1..=width).map(Reply::Int).collect();
@@ -134,7 +141,7 @@ fn a_request_whose_answer_lacks_an_entry_fails_alone() {
 #[test]
 fn what_the_data_are_called_stands_behind_all_answers() {
     let pair = Pair::start();
-    let each = read_file("lua/lib/each.lua");
+    let each = each();
     let run = "function(key) return key, 0, KEYS[key + 2] end";
     let script = format!("{each}\nreturn each(2, 0, 0, 3, {run})");
     let keys = ["one", "two", "three", "four", "mark"];
@@ -158,7 +165,7 @@ fn what_the_data_are_called_stands_behind_all_answers() {
 #[test]
 fn arguments_that_are_packed_are_those_that_come_one_by_one() {
     let server = RedisServer::start();
-    let each = read_file("lua/lib/each.lua");
+    let each = each();
     let packed = "local ARGV = { ARGV[1], cmsgpack.pack({ unpack(ARGV, 2) }) }\n";
     for (own, args) in [(2, ["a", "b", "c", "d"]), (4, ["", "\u{742}", "7", "x"])] {
         let requests = args.len() / own;

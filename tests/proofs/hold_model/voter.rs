@@ -55,7 +55,7 @@ impl Voter {
         }
     }
 
-    /// `lua/lib/vote.lua`, and the numbers of `lua/lib/fence.lua`.
+    /// `vote` in `lua/lib.lua`, and the numbers of `fence` there.
     fn claim(&mut self, hold: Hold, request: Request, late: bool, rules: &Rules) -> Answer {
         let renews = request.kind.renews();
         if renews && !self.is_held_by(hold) && rules.breaks(Broken::RenewalTakesOver) {

@@ -44,12 +44,10 @@ fn every_mutant_of_the_code_is_listed_and_every_listed_one_stands_in_the_code() 
 /// Whoever changes a script sees here which mutant has to move with it.
 #[test]
 fn every_mutant_of_a_script_fits_it_once() {
-    let libraries = sources(&root("lua/lib")).concat();
     for Mutant { name, in_script, .. } in ALL {
         let Some(ScriptMutant { script, find, replace }) = in_script else { continue };
-        let path = root("lua").join(script).with_extension("lua");
-        let script = fs::read_to_string(path).expect("it is a script") + &libraries;
-        assert_eq!(script.matches(find).count(), 1, "{name}: how often is this there: {find}");
+        let (_, source) = quorate::scripts().find(|(name, _)| name == script).expect("it is there");
+        assert_eq!(source.matches(find).count(), 1, "{name}: how often is this there: {find}");
         assert_ne!(find, replace, "{name}");
     }
 }

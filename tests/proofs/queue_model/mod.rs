@@ -3,7 +3,7 @@
 //! few faults of every kind. A fair mutex is a lock that all want to write.
 //!
 //! What a place makes of what it hears is decided by `proto` (`judge.rs`); what a
-//! voter does follows `lua/rw` (`voter.rs`). `tests/proofs/model.md` says what it leaves out.
+//! voter does follows `lua/rw.lua` (`voter.rs`). `tests/proofs/model.md` says what it leaves out.
 
 mod fair;
 mod hold;

@@ -50,7 +50,7 @@ impl Voter {
         None
     }
 
-    /// `lua/rw/acquire.lua`.
+    /// `rw/acquire` in `lua/rw.lua`.
     fn acquire(&mut self, request: Request, late: bool, rules: &Rules) -> Answer {
         let Request { kind, place, ticket, .. } = request;
         let holder = self.is_in_the_way(request, rules);
@@ -84,7 +84,7 @@ impl Voter {
         Answer { granted, uncounted: self.is_in_quarantine(), ticket: number, stands }
     }
 
-    /// `lua/rw/renew.lua`.
+    /// `rw/renew` in `lua/rw.lua`.
     fn renew(&mut self, request: Request, late: bool, rules: &Rules) -> Answer {
         let refused = self.is_in_the_way(request, rules) && !rules.breaks(Broken::RenewalTakesOver);
         if !refused {

@@ -2,7 +2,7 @@
 //! messages between two or three clients and three voters.
 //!
 //! Which slots a client has, and what it asks for next, is decided by `proto`; what a
-//! voter does follows `lua/semaphore` step by step (`voter.rs`). A lease is whether its holder
+//! voter does follows `lua/semaphore.lua` step by step (`voter.rs`). A lease is whether its holder
 //! trusts it, and a voter may forget once; `hold_model` has both in full. The queue is left out,
 //! which
 //! `queue_model` has.

@@ -1,4 +1,4 @@
-//! What a voter does, as `lua/semaphore` does it.
+//! What a voter does, as `lua/semaphore.lua` does it.
 
 use super::rules::{Broken, CLIENTS, Rules};
 

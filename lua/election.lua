@@ -1,0 +1,94 @@
+-- What an election does besides the scripts of a mutex, by which it ends and is inspected.
+
+----
+-- election/acquire: asks for the vote for a candidate, as mutex/acquire does. Its value stands in
+-- the record, for as long as the vote.
+-- libraries: expire, time, fence, holder, vote, queue, call, enter, take, bid, ask, publish, each
+-- KEYS, for each request: lock, queue, alive, fence
+-- ARGV, for all requests: calls, lease_ms, keep_ms, wait_ms, publish
+-- ARGV, for each request: hold, floor, ticket, value, news
+--   floor, keep_ms, ticket: as in mutex/acquire; value: its version, a blank, and what the leader
+--   says of itself; news: the channel of observers, who get a message when the vote is given
+-- returns, for each request: code, ms, id, token, ticket
+--   as mutex/acquire
+-- atomic, because two waiters that look before either is entered would both be the last.
+local lease_ms, keep_ms, wait_ms, publish = unpack(ARGV, 2, 5)
+
+local function acquire(key, args, arg)
+  local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
+  local hold, floor, ticket, value, news = unpack(args, arg + 1, arg + 5)
+  local had = redis.call('HEXISTS', lock, hold) == 1
+  local code, ms, id, token, given =
+    ask(lock, queue, alive, fence, hold, floor, ticket, value, lease_ms, keep_ms, wait_ms)
+  if code == 1 and not had then
+    announce(publish, news, '0')
+  end
+  return code, ms, id, token, given
+end
+
+return each(4, 5, 5, 5, acquire)
+
+----
+-- election/renew: as mutex/renew, with the value of the leader in place of a count: it is stored
+-- where the voter knows none of its version or a later one.
+-- libraries: expire, time, fence, holder, vote, renew, publish, each
+-- KEYS, for each request: lock, revoked, fence
+-- ARGV, for all requests: lease_ms, keep_ms, publish
+-- ARGV, for each request: hold, token, value, news, anew
+--   value: its version, a blank, and what the leader says of itself; news: the channel of
+--   observers, who get a message when the vote is given or the value changes; anew: as mutex/renew
+-- returns, for each request: code, ms, id
+--   as mutex/renew
+-- atomic, because a late renewal that looks at the version before a later one is stored would
+-- write over it.
+local lease_ms, keep_ms, publish = unpack(ARGV, 1, 3)
+
+local function version(value)
+  return tonumber(string.match(value, '^%d+')) or 0
+end
+
+local function renew(key, args, arg)
+  local lock, revoked, fence = unpack(KEYS, key + 1, key + 3)
+  local hold, token, value, news, anew = unpack(args, arg + 1, arg + 5)
+  if redis.call('HEXISTS', revoked, hold) == 1 then
+    return 2, 0, ''
+  end
+  local by, stands = holder(lock)
+  if by and by ~= hold then
+    return 0, redis.call('PTTL', lock), by
+  end
+  if by and version(stands) >= version(value) then
+    value = stands
+  end
+  local code, ms, id =
+    renew_only(lock, fence, lease_ms, keep_ms, hold, value, token, by, stands, anew)
+  if code == 1 and value ~= stands then
+    announce(publish, news, '0')
+  end
+  return code, ms, id
+end
+
+return each(3, 3, 5, 3, renew)
+
+----
+-- election/look: tells who has the vote, and what it says of itself; changes nothing.
+-- libraries: time, holder, list, each
+-- KEYS, for each request: lock, fence
+-- ARGV, for all requests: none
+-- ARGV, for each request: none
+-- returns, for each request: code, ms, id, number, value
+--   1, lease left in ms, holder, number, value   held (-1 ms: the record has no expiry)
+--   0, -2, '', '', ''                            free
+--   -1, 0, message, '', ''                       this request failed, alone
+--   number: that of the latest hold that had this vote, '' where none is known
+-- atomic, because holder, number and value must belong together.
+local function look(key)
+  local lock, fence = unpack(KEYS, key + 1, key + 2)
+  local by, value = holder(lock)
+  if not by then
+    return 0, -2, '', '', ''
+  end
+  return 1, redis.call('PTTL', lock), by, latest(fence), value
+end
+
+return each(2, 0, 0, 5, look)

@@ -1,0 +1,301 @@
+-- The scripts of every lock that one holds at a time.
+
+----
+-- tell: says on a lock's channel that the vote is free. The third of ARGV, for all requests, says
+-- how it is published. The second is '1' where programs listen that do not know of the queue. If a
+-- waiter of the queue was called, the message for them is 00: they read it as 0, and our clients
+-- ignore it.
+local aloud, publish = unpack(ARGV, 2, 3)
+local is_sharded = publish == 'SPUBLISH'
+
+local function tell(channel, called)
+  if channel ~= '' then
+    announce(publish, channel, called and aloud == '1' and '00' or '0')
+  end
+end
+
+----
+-- release_any: all that a release can ask for. It sets the count of a hold that excludes all
+-- others. Where the hold was to give its vote back and that is done (`had` says whether it had
+-- one), its place leaves the queue, and the first there is called.
+local function release_any(lock, queue, alive, hold, count, had, place, channel)
+  if count ~= '0' then
+    local ms = recount(lock, hold, count)
+    if ms then
+      return 1, ms, ''
+    end
+    return 0, redis.call('PTTL', lock), holder(lock) or ''
+  end
+  local waiting = sweep(queue, alive)
+  local was_first = waiting and not had and place ~= '' and first(queue) == place
+  if waiting and place ~= '' then
+    leave(place, queue, alive)
+  end
+  if had then
+    tell(channel, waiting and call_first(queue, place_of(hold), not is_sharded and alive))
+    return 1, 0, ''
+  end
+  local by = holder(lock)
+  if was_first and not by then
+    tell(channel, call_first(queue, place, not is_sharded and alive))
+  end
+  return 0, redis.call('PTTL', lock), by or ''
+end
+
+----
+-- mutex/acquire: asks for the vote. From a place in the queue: enters it, fixes its ticket,
+-- refreshes it, and takes the vote if nobody is before it. From no place: not past those in the
+-- queue.
+-- libraries: expire, time, each
+-- libraries of rest: fence, holder, vote, queue, call, enter, take, bid, ask
+-- rest returns: ask, number_after
+-- KEYS, for each request: lock, queue, alive, fence
+-- ARGV, for all requests: calls, lease_ms, keep_ms, wait_ms
+-- ARGV, for each request: hold, floor, ticket
+--   hold: from a place `<place>.<number>`; floor: the least its token may be, '' for none
+--   keep_ms: how long the fence is remembered; wait_ms: how long a place counts
+--   ticket: the one of the place; '' while it has none: a place that is in the queue keeps its
+--     ticket, another one gets the next
+-- returns, for each request: code, ms, id, token, ticket
+--   1, this voter's clock, '', token, ticket  granted; the clock in ms since 1970
+--   0, lease left in ms, holder, '', ticket   refused: the first in the queue, and not the holder
+--   3, time left in ms, place, '', ticket     refused: that place is right before this one
+--   -1, 0, message, '', ''                    this request failed, alone
+--   from no place the ticket says nothing, and any holder or place is in the way
+-- atomic, because two that look before either writes would both find the lock free, or be the last.
+local lease_ms, keep_ms, wait_ms = unpack(ARGV, 2, 4)
+-- Few requests need these: `rest` makes them.
+local ask, number_after
+-- A floor above this is left to `ask`.
+local most
+
+-- The usual case: the lock is free, and nobody waits. Written as one function, it takes a server
+-- less time. Returns nil in all other cases. 64 is `BLOCK` of fence.
+local function take_free(lock, queue, fence, hold, floor)
+  if not most then
+    most = keep_ms == '' and 0 or (now_ms() + keep_ms / 2) * 1000
+  end
+  if (tonumber(floor) or 0) > most or redis.call('EXISTS', lock, queue) > 0 then
+    return nil
+  end
+  local token = floor
+  if floor ~= '' then
+    local latest = redis.call('SET', fence, floor, 'PX', keep_ms, 'GET')
+    if latest and floor - (tonumber(latest) or 0) < 64 then
+      if not ask then
+        ask, number_after = rest()
+      end
+      token = number_after(fence, latest, keep_ms)
+    end
+  end
+  redis.call('HSET', lock, hold, '1')
+  expire(lock, lease_ms)
+  return token
+end
+
+local function acquire(key, args, arg)
+  local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
+  local hold, floor, ticket = unpack(args, arg + 1, arg + 3)
+  local token = ticket == '' and take_free(lock, queue, fence, hold, floor)
+  if token then
+    return 1, now_ms(), '', token, 1
+  end
+  if not ask then
+    ask, number_after = rest()
+  end
+  return ask(lock, queue, alive, fence, hold, floor, ticket, '1', lease_ms, keep_ms, wait_ms)
+end
+
+return each(4, 4, 3, 5, acquire)
+
+----
+-- mutex/renew: keeps the vote, or says that nobody has it; sets the count. In full it also refuses
+-- a hold that was ended by force, and keeps the token, which it sets where the voter knows a lower
+-- one; in brief only where the hold has no vote with this count.
+-- libraries: expire, time, fence, holder, vote, renew, each
+-- KEYS, for each request: lock, revoked, fence
+-- ARGV, for all requests: lease_ms, keep_ms
+-- ARGV, for each request: hold, count, token, known, anew
+--   token: '' for none; keep_ms: how long the fence is remembered; known '1': in brief; anew '1':
+--   the hold is given the vote where nobody has it
+-- returns, for each request: code, ms, id
+--   1, this voter's clock, ''     granted; the clock in ms since 1970
+--   0, lease left in ms, holder   refused (-1 ms: the record has no expiry)
+--   2, 0, ''                      the hold was ended by force and gets no vote again
+--   4, 0, ''                      nobody has the vote, and it was not given
+--   -1, 0, message                this request failed, alone
+-- atomic, because a forced release between the check and the grant would be undone by it, and a
+-- token must not be stored where another hold has the vote: that one has its number already.
+local lease_ms, keep_ms = unpack(ARGV, 1, 2)
+
+local function renew(key, args, arg)
+  local lock, revoked, fence = unpack(KEYS, key + 1, key + 3)
+  local hold, count, token, known, anew = unpack(args, arg + 1, arg + 5)
+  -- The usual case: a forced release takes the vote, so one that has it was not ended by force.
+  if known == '1' and redis.call('HGET', lock, hold) == count then
+    keep(lock, lease_ms)
+    return 1, now_ms(), ''
+  end
+  if redis.call('HEXISTS', revoked, hold) == 1 then
+    return 2, 0, ''
+  end
+  -- Mostly it has the vote: one field costs less to read than all that there are.
+  local by, entered = hold, redis.call('HGET', lock, hold)
+  if not entered then
+    by, entered = holder(lock)
+    if by then
+      return 0, redis.call('PTTL', lock), by
+    end
+  end
+  return renew_only(lock, fence, lease_ms, keep_ms, hold, count, token, by, entered, anew)
+end
+
+return each(3, 2, 5, 3, renew)
+
+----
+-- mutex/release: sets the hold count; at 0 gives the vote back, leaves the queue, and calls the
+-- first in it.
+-- libraries: publish, each
+-- libraries of rest: time, holder, recount, queue, call, tell, release_any
+-- rest returns: release_any
+-- KEYS, for each request: lock, queue, alive
+-- ARGV, for all requests: calls, aloud, publish
+-- ARGV, for each request: hold, count, place, channel
+--   aloud '1': programs listen that do not know of the queue
+--   place: the one to take out of the queue, '' for none
+--   channel: where such programs listen, or observers of an election; '' for none
+-- returns, for each request: code, ms, id
+--   1, lease left in ms, ''       done (0 ms: given back)
+--   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
+--   -1, 0, message                this request failed, alone
+-- atomic, because the vote may have passed to another hold since the caller looked.
+local publish = ARGV[3]
+-- Few requests need it: `rest` makes it.
+local release_any
+
+local function release(key, args, arg)
+  local lock, queue, alive = unpack(KEYS, key + 1, key + 3)
+  local hold, count, place, channel = unpack(args, arg + 1, arg + 4)
+  local had = count == '0' and redis.call('HDEL', lock, hold) == 1
+  if had and redis.call('ZCARD', queue) == 0 then
+    -- The usual case: nobody waits.
+    if channel ~= '' then
+      announce(publish, channel, '0')
+    end
+    return 1, 0, ''
+  end
+  release_any = release_any or rest()
+  return release_any(lock, queue, alive, hold, count, had, place, channel)
+end
+
+return each(3, 3, 4, 3, release)
+
+----
+-- mutex/shorten: lets the lease of a hold end sooner, and its place with it; never later.
+-- libraries: time, holder, queue, shorten_place, each
+-- KEYS, for each request: lock, alive
+-- ARGV, for all requests: none
+-- ARGV, for each request: hold, lease_ms
+-- returns, for each request: code, ms, id
+--   1, lease left in ms, ''       done
+--   0, lease left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
+--   -1, 0, message                this request failed, alone
+-- atomic, because the vote may have passed to another hold since the caller looked.
+local function shorten(key, args, arg)
+  local lock, alive = unpack(KEYS, key + 1, key + 2)
+  local hold, lease_ms = unpack(args, arg + 1, arg + 2)
+  local left = redis.call('PTTL', lock)
+  if redis.call('HEXISTS', lock, hold) == 0 then
+    return 0, left, holder(lock) or ''
+  end
+  lease_ms = tonumber(lease_ms)
+  if left > lease_ms then
+    redis.call('PEXPIRE', lock, lease_ms)
+    left = lease_ms
+    shorten_place(alive, hold, lease_ms)
+  end
+  return 1, left, ''
+end
+
+return each(2, 0, 2, 3, shorten)
+
+----
+-- mutex/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.
+-- libraries: expire, mark_ended, time, holder, queue, call, publish, tell, each
+-- KEYS, for each request: lock, revoked, queue, alive
+-- ARGV, for all requests: calls, aloud, publish
+-- ARGV, for each request: hold, marker_ms, channel
+--   aloud, channel: as in mutex/release
+-- returns, for each request: code, ms, id
+--   1, lease taken away in ms, ''   the vote was the hold's and is free now
+--   0, lease left in ms, holder     marked; the hold had no vote here (-2 ms and '': nobody has)
+--   -1, 0, message                  this request failed, alone
+-- atomic, because a renewal between the mark and the deletion would leave one without the other.
+local function force_release(key, args, arg)
+  local lock, revoked, queue, alive = unpack(KEYS, key + 1, key + 4)
+  local hold, marker_ms, channel = unpack(args, arg + 1, arg + 3)
+  mark_ended(revoked, hold, marker_ms)
+  local ms = redis.call('PTTL', lock)
+  if redis.call('HDEL', lock, hold) == 0 then
+    return 0, ms, holder(lock) or ''
+  end
+  -- Only in a record of another program it shared the vote, with its other fields.
+  redis.call('DEL', lock)
+  local waiting = sweep(queue, alive)
+  leave(place_of(hold) or '', queue, alive)
+  tell(channel, waiting and call_first(queue, nil, not is_sharded and alive))
+  return 1, ms, ''
+end
+
+return each(4, 3, 3, 3, force_release)
+
+----
+-- mutex/clear: takes out all who wait, and what is no record of this lock; leaves hold and token.
+-- libraries: clear, each
+-- KEYS, for each request: lock, revoked, fence, queue, alive
+-- ARGV, for all requests: none
+-- ARGV, for each request: none
+-- returns, for each request: code, ms, id
+--   1, 0, ''         something was taken out
+--   0, 0, ''         there was nothing
+--   -1, 0, message   this request failed, alone
+-- atomic, because what is written between a look and its deletion would be lost.
+local function clear(key)
+  local lock, revoked, fence, queue, alive = unpack(KEYS, key + 1, key + 5)
+  local gone = wipe(queue, alive) + keep_hold(lock)
+  gone = gone + keep_type('HEXISTS', revoked, '') + keep_type('GET', fence)
+  return math.min(gone, 1), 0, ''
+end
+
+return each(5, 0, 0, 3, clear)
+
+----
+-- mutex/inspect: tells who has the vote, who waits and the latest token; changes nothing.
+-- libraries: time, holder, queue, list, each
+-- KEYS, for each request: lock, queue, alive, fence
+-- ARGV, for all requests: none
+-- ARGV, for each request: none
+-- returns, for each request: code, ms, id, count, more
+--   1, lease left in ms, holder, count, more   held (-1 ms: the record has no expiry)
+--   0, -2, '', 0, more                         free
+--   -1, 0, message, '', ''                     this request failed, alone
+--   more: a list of who waits, and the token of the latest hold, '' where none is known; in the
+--   list, for each place that waits, in order: place, ticket, for how long it counts in ms
+-- atomic, because holder, count, lease and queue must belong together.
+local function inspect(key)
+  local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
+  local by, count = holder(lock)
+  local waiting = {}
+  for place, ticket, ms in places(queue, alive) do
+    if place ~= (by and place_of(by)) then
+      list(waiting, place, ticket, ms)
+    end
+  end
+  local more = { waiting, latest(fence) }
+  if not by then
+    return 0, -2, '', 0, more
+  end
+  return 1, redis.call('PTTL', lock), by, tonumber(count) or 0, more
+end
+
+return each(4, 0, 0, 5, inspect)
