@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -158,8 +159,12 @@ impl OldestHolds {
         Self { client: CLIENTS.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// The age of each hold that the client has.
+    /// The age of each hold that the client has. A recorder that panics ends nothing else.
     pub(crate) fn tell<'a>(&self, holds: impl Iterator<Item = (&'a LockSeries, Duration)>) {
+        let _ = catch_unwind(AssertUnwindSafe(|| self.set(holds)));
+    }
+
+    fn set<'a>(&self, holds: impl Iterator<Item = (&'a LockSeries, Duration)>) {
         let mut oldest = BTreeMap::<&Series, Duration>::new();
         for (series, age) in holds {
             let of_kind = oldest.entry(&series.oldest_hold).or_default();
@@ -187,10 +192,7 @@ impl OldestHolds {
 
 impl Drop for OldestHolds {
     fn drop(&mut self) {
-        // A recorder that panics may be what ends it.
-        if !std::thread::panicking() {
-            self.tell(std::iter::empty());
-        }
+        self.tell(std::iter::empty());
     }
 }
 

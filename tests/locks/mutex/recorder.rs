@@ -1,12 +1,13 @@
 //! A recorder of metrics that panics costs nobody a lock.
 
 use metrics::{
-    Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
+    Unit,
 };
 use quorate_tests::prelude::*;
 use tokio::time::advance;
 
-/// Panics when a lock is lost.
+/// Panics when a lock is lost, and when the age of the oldest hold is told.
 struct Failing;
 
 struct FailingCounter;
@@ -17,6 +18,17 @@ impl CounterFn for FailingCounter {
     }
 
     fn absolute(&self, _value: u64) {}
+}
+
+struct FailingGauge;
+
+impl GaugeFn for FailingGauge {
+    fn increment(&self, _value: f64) {}
+    fn decrement(&self, _value: f64) {}
+
+    fn set(&self, value: f64) {
+        panic!("this recorder cannot set {value}");
+    }
 }
 
 impl Recorder for Failing {
@@ -31,7 +43,10 @@ impl Recorder for Failing {
         Counter::noop()
     }
 
-    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        if key.name() == metric::OLDEST_HOLD_SECONDS {
+            return Gauge::from_arc(Arc::new(FailingGauge));
+        }
         Gauge::noop()
     }
 
@@ -54,4 +69,18 @@ async fn a_recorder_that_panics_at_a_loss_ends_no_other_lock() {
     assert!(ends.lost().await.is_lost());
     assert!(stays.is_held(), "{}", stays.lost().await);
     stays.release().await.unwrap();
+}
+
+// The gauge is set every five seconds while anything is held, and once more when nothing is.
+#[tokio::test(start_paused = true)]
+async fn a_recorder_that_panics_at_a_gauge_ends_no_lock() {
+    let _recording = metrics::set_default_local_recorder(&Failing);
+    let (_voters, quorum) = with_client(3).await;
+    for _ in 0..2 {
+        let guard = quorum.mutex("a").lock().await.unwrap();
+        sleep(secs(100)).await;
+        assert!(guard.is_held(), "{}", guard.lost().await);
+        guard.release().await.unwrap();
+        sleep(secs(10)).await;
+    }
 }
