@@ -7,7 +7,7 @@ use std::{process, sync::Arc, time::Duration};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::Coordinator;
+use super::{Coordinator, line::Turn};
 use crate::{
     proto::{Error, Kind, Limit, LockName},
     signal::Signal,
@@ -109,24 +109,33 @@ impl Admission {
 
 impl Coordinator {
     /// Leave to make an attempt, if the caller does not have it: waited for until the limit. To be
-    /// asked for before what an attempt needs is made: many may wait.
+    /// asked for before what an attempt needs is made: many may wait. The line of the caller's turn
+    /// knows while that waits.
     pub(crate) async fn admit<'a>(
         &'a self,
         admitted: Option<Admitted<'a>>,
         lock: &LockName,
         limit: Limit,
+        turn: Option<&Turn<'_>>,
     ) -> Result<Admitted<'a>, Error> {
         if let Some(admitted) = admitted.or_else(|| self.admission.0.try_acquire().ok()) {
             return Ok(admitted);
         }
-        let (started, turn) = (self.clock.now(), self.admission.0.acquire());
+        if let Some(turn) = turn {
+            turn.hold_up();
+        }
+        let (started, leave) = (self.clock.now(), self.admission.0.acquire());
         let admitted = match limit {
-            Limit::Once(until) | Limit::Until(until) => self.clock.in_time(until, turn).await,
-            Limit::Never => Some(turn.await),
+            Limit::Once(until) | Limit::Until(until) => self.clock.in_time(until, leave).await,
+            Limit::Never => Some(leave.await),
         };
         let late = || overloaded(lock.as_str(), self.clock.now().since(started));
         // The semaphore is never closed.
-        admitted.and_then(Result::ok).ok_or_else(late)
+        let admitted = admitted.and_then(Result::ok).ok_or_else(late)?;
+        if let Some(turn) = turn {
+            turn.ask();
+        }
+        Ok(admitted)
     }
 }
 

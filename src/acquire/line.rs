@@ -79,8 +79,9 @@ struct LineNews {
 /// What the first in line does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineStage {
-    /// It is to ask, and may have to wait for leave to: what is known is old.
+    /// It waits for leave to ask: what is known is old.
     Waits,
+    /// It asks, or is about to.
     Asks,
     /// What is known is what it has heard.
     Told,
@@ -123,7 +124,7 @@ impl LineNews {
 
 impl Line {
     fn new(key: LineKey, turns: usize, since: Moment) -> Self {
-        let news = LineNews { stage: LineStage::Waits, known: None, times: 0 };
+        let news = LineNews { stage: LineStage::Asks, known: None, times: 0 };
         Self {
             key,
             since,
@@ -284,8 +285,8 @@ impl LinePlace {
         self.line.news.until(is_heard).await;
     }
 
-    /// Whether the first in line has not asked yet, and nothing has been heard since this place was
-    /// taken.
+    /// Whether the first in line waits for leave to ask, and nothing has been heard since this place
+    /// was taken.
     pub(crate) fn is_held_up(&self) -> bool {
         self.line.news.read(|news| news.stage == LineStage::Waits && news.times == self.times)
     }
@@ -358,7 +359,7 @@ impl<'a> Turn<'a> {
         (self.place.known(), self.place.silent_since())
     }
 
-    /// The task with the turn is to ask, as soon as it has leave to.
+    /// The task with the turn waits for leave to ask.
     pub(crate) fn hold_up(&self) {
         self.change(|news| news.stage = LineStage::Waits);
     }

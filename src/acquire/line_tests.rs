@@ -48,6 +48,18 @@ async fn turns_come_in_the_order_of_coming_and_an_empty_line_is_forgotten() {
     assert!(lines.lines.lock().unwrap().is_empty());
 }
 
+#[tokio::test]
+async fn the_first_is_held_up_only_while_it_waits_for_leave() {
+    let lines = Arc::new(Lines::new(1));
+    let (one, other) = (enter(&lines), enter(&lines));
+    let turn = one.try_turn().unwrap();
+    assert!(!other.is_held_up(), "it is about to ask");
+    turn.hold_up();
+    assert!(other.is_held_up());
+    turn.ask();
+    assert!(!other.is_held_up());
+}
+
 fn is_told_by(turn: &Turn<'_>, place: &LinePlace) -> bool {
     let before = place.line.news.read(|news| news.times);
     turn.tell(Denial::Held(Refusal::default()));

@@ -242,7 +242,7 @@ impl Waiter<'_> {
         // Until a majority has answered. A place that stands waits for no leave: it would be
         // forgotten meanwhile, against law 4, or keep the lock from everybody.
         let (lock, limit) = (&self.record.info().name, self.wait.limit());
-        let admission = || coordinator.admit(admitted, lock, limit);
+        let admission = || coordinator.admit(admitted, lock, limit, Some(self.turn));
         let mut leave = Some(if self.ticket.is_some() { None } else { Some(admission().await?) });
         let started = clock.now();
         let rules = panel.adapt(self.record.rules());

@@ -130,7 +130,7 @@ impl LockRequest {
         // when it may ask.
         let mut admitted = None;
         if record.kind().is_shared {
-            admitted = Some(coordinator.admit(None, &record.info().name, limit).await?);
+            admitted = Some(coordinator.admit(None, &record.info().name, limit, None).await?);
         }
         // A place keeps the line alive, and with it what the line has learnt. So only a task
         // that asks for its turn takes one.
@@ -160,8 +160,8 @@ impl LockRequest {
         if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
             return Ok(SeekOutcome::Own(own));
         }
-        turn.hold_up();
-        let admitted = match coordinator.admit(admitted, &record.info().name, limit).await {
+        let leave = coordinator.admit(admitted, &record.info().name, limit, Some(&turn));
+        let admitted = match leave.await {
             Ok(admitted) => admitted,
             Err(overloaded) => {
                 let Some(denial) = place.heard() else { return Err(overloaded) };

@@ -222,6 +222,20 @@ async fn behind_one_that_waits_for_its_turn_nobody_is_told_of_silent_voters() {
     }
 }
 
+/// That no quorum answered the first of them is old by then.
+#[tokio::test(start_paused = true)]
+async fn behind_one_that_waits_for_leave_to_ask_again_nobody_is_told_what_it_heard_before() {
+    let (voters, client) = client().await;
+    let _silent = all(&voters, Fault::DropReplies);
+    let (x, first) = (client.mutex("x"), client.mutex("x"));
+    let _first = tokio::spawn(async move { first.lock().await.map(drop) });
+    sleep(ms(50)).await;
+    let _crowd = a_crowd(&client);
+    sleep(ms(250)).await;
+    let within = x.lock_within(ms(20)).await.expect_err("nobody asks");
+    assert!(within.is_overloaded(), "{within}");
+}
+
 /// What is said in a line counts for those who stood there, and not for those who came later.
 #[tokio::test(start_paused = true)]
 async fn nobody_is_told_what_was_known_before_it_came() {
