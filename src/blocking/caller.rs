@@ -7,6 +7,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
 };
 
 use tokio::task::{coop, yield_now};
@@ -19,13 +20,60 @@ use crate::{
 const INSIDE_RUNTIME: &str = "a blocking call inside a future that tokio runs would block its \
      thread: use the async call there, or `tokio::task::spawn_blocking`";
 
+/// Wakes the thread that waits.
+struct CallerWaker {
+    thread: Thread,
+    /// Others may unpark the thread as well, or take away that it was unparked.
+    woken: AtomicBool,
+}
+
+impl CallerWaker {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { thread: thread::current(), woken: AtomicBool::new(false) })
+    }
+
+    /// Whether it was woken since this was asked last.
+    fn take(&self) -> bool {
+        self.woken.swap(false, Ordering::Acquire)
+    }
+}
+
+impl Wake for CallerWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
 /// Blocks the calling thread until the future completes. The future may use what the runtime of the
 /// clients' thread has; it is polled on the calling thread, so it can borrow.
 ///
 /// Fails, and polls nothing, inside a future that tokio runs.
 pub(super) fn wait<F: Future>(future: F) -> Result<F::Output, Error> {
     check_may_wait()?;
-    Ok(client_thread::runtime()?.block_on(future))
+    let runtime = client_thread::runtime()?;
+    let _inside = runtime.enter();
+    Ok(wait_for(future))
+}
+
+/// Runs a future on the calling thread.
+fn wait_for<F: Future>(future: F) -> F::Output {
+    let caller = CallerWaker::new();
+    let waker = Waker::from(Arc::clone(&caller));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        while !caller.take() {
+            thread::park();
+        }
+    }
 }
 
 /// Fails inside a future that tokio runs. Not where a thread only has a handle to a runtime, as
@@ -59,18 +107,8 @@ fn has_budget() -> bool {
 /// limit. A task that yields is woken by the scheduler of its thread later, or at once where there
 /// is no scheduler.
 fn has_scheduler() -> bool {
-    let woken = Arc::<Woken>::default();
-    let waker = Waker::from(Arc::clone(&woken));
+    let caller = CallerWaker::new();
+    let waker = Waker::from(Arc::clone(&caller));
     let yielded = pin!(yield_now()).poll(&mut Context::from_waker(&waker));
-    yielded.is_pending() && !woken.0.load(Ordering::Acquire)
-}
-
-/// Whether somebody was woken.
-#[derive(Default)]
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Release);
-    }
+    yielded.is_pending() && !caller.take()
 }

@@ -331,9 +331,13 @@ const INSIDE_FUTURES: [Place; 5] = [
     }),
 ];
 
-const BESIDE_FUTURES: [Place; 3] = [
+const BESIDE_FUTURES: [Place; 4] = [
     ("spawn_blocking", |call| one_thread().block_on(async { spawn_blocking(call).await.unwrap() })),
     ("block_in_place", |call| Runtime::new().unwrap().block_on(async { block_in_place(call) })),
+    // Nothing shows that tokio runs this one. Its thread runs no tasks that would be blocked.
+    ("an unconstrained future beside many threads", |call| {
+        Runtime::new().unwrap().block_on(unconstrained(async { call() }))
+    }),
     ("a handle", |call| {
         let runtime = Runtime::new().unwrap();
         let _inside = runtime.enter();
