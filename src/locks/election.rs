@@ -321,7 +321,7 @@ impl Leadership {
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        self.0.while_held(work).await?
+        self.0.try_while_held(work).await
     }
 
     /// Replaces the value. Returns when a majority of the voters stores it: from then on everybody

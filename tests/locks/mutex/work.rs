@@ -282,6 +282,11 @@ async fn work_that_ends_after_the_loss_is_told_so() {
     let guard = all.lock().await.expect("they are free");
     let done = guard.try_while_held(blocked(true)).await;
     assert!(matches!(done, Err(Failure::Work("no paper"))));
+    drop(guard);
+    let election = client.election("c").lease(ms(200));
+    let leadership = election.campaign("me").await.expect("nobody leads");
+    let done = leadership.try_while_leader(blocked(true)).await;
+    assert!(matches!(done, Err(Failure::Work("no paper"))));
 }
 
 #[tokio::test(start_paused = true)]
