@@ -1,10 +1,15 @@
 //! One entry of a hold: what every guard is made of.
 
-use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{slice::from_ref, sync::Arc, time::Duration};
 
 use tracing::field::Empty;
 
-use super::{Hold, Lost, held::Left, keeper};
+use super::{
+    Hold, Lost,
+    held::Left,
+    keeper,
+    lost::{try_while_held, while_held},
+};
 use crate::{
     kinds::Speech,
     proto::{Error, HoldId, HoldLimit, Lease, RoundEnd, Rules, Slots, Terms, Token},
@@ -187,35 +192,14 @@ impl Entry {
     }
 
     pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
-        let done = self.until_lost(work).await?;
-        // Its thread may have been blocked since the lock was lost.
-        if self.is_held() { Ok(done) } else { Err(self.hold.lost()) }
+        while_held(from_ref(self), work).await
     }
 
-    /// What went wrong first is told: work that has failed says why.
     pub(crate) async fn try_while_held<T, E: From<Error>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let done = self.until_lost(work).await?;
-        if done.is_err() || self.is_held() { done } else { Err(self.hold.lost().into()) }
-    }
-
-    /// Drops the work the moment the lock is lost.
-    async fn until_lost<F: Future>(&self, work: F) -> Result<F::Output, Error> {
-        let mut lost = pin!(self.hold.until_lost());
-        let mut work = pin!(work);
-        poll_fn(|context| {
-            // The clock first: a timer may be late, and no work may follow the deadline.
-            if !self.is_held() && !crate::mutant!("work_outlives_the_deadline") {
-                return Poll::Ready(Err(self.hold.lost()));
-            }
-            if lost.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Err(self.hold.lost()));
-            }
-            work.as_mut().poll(context).map(Ok)
-        })
-        .await
+        try_while_held(from_ref(self), work).await
     }
 
     pub(crate) async fn release(mut self) -> Result<(), Error> {

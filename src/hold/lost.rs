@@ -3,12 +3,13 @@
 
 use std::{
     fmt,
-    pin::Pin,
+    future::poll_fn,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
 };
 
-use futures::future::select_all;
+use futures::{FutureExt, future::select_all};
 
 use super::{Entry, Hold};
 use crate::proto::Error;
@@ -107,6 +108,40 @@ pub(crate) fn first_loss(entries: &[Entry]) -> Option<Error> {
         return None;
     }
     first_loss_of(&holds(entries))
+}
+
+/// Does the work as long as all of them are held.
+pub(crate) async fn while_held<F: Future>(entries: &[Entry], work: F) -> Result<F::Output, Error> {
+    let done = until_lost(entries, work).await?;
+    // Its thread may have been blocked since one was lost.
+    first_loss(entries).map_or(Ok(done), Err)
+}
+
+/// The same with work that can fail. What went wrong first is told: work that has failed says why.
+pub(crate) async fn try_while_held<T, E: From<Error>>(
+    entries: &[Entry],
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let done = until_lost(entries, work).await??;
+    first_loss(entries).map_or(Ok(done), |lost| Err(lost.into()))
+}
+
+/// Drops the work the moment one of them is lost.
+async fn until_lost<F: Future>(entries: &[Entry], work: F) -> Result<F::Output, Error> {
+    let (mut lost, mut work) = (one_is_lost(entries), pin!(work));
+    poll_fn(|context| {
+        // The clock first: a timer may be late, and no work may follow the deadline.
+        if let Some(error) = first_loss(entries)
+            && !crate::mutant!("work_outlives_the_deadline")
+        {
+            return Poll::Ready(Err(error));
+        }
+        if let Poll::Ready(error) = lost.poll_unpin(context) {
+            return Poll::Ready(Err(error));
+        }
+        work.as_mut().poll(context).map(Ok)
+    })
+    .await
 }
 
 fn first_loss_of(holds: &[Arc<Hold>]) -> Option<Error> {

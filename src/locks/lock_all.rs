@@ -1,8 +1,6 @@
 //! Several locks at once.
 
-use std::{
-    collections::BTreeSet, fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration,
-};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use futures::{FutureExt, TryFutureExt, future::join_all};
 
@@ -12,7 +10,10 @@ use super::{
 };
 use crate::{
     acquire::Coordinator,
-    hold::{Entry, LockRequest, Lost, first_loss, one_is_lost, stand_or_fall},
+    hold::{
+        Entry, LockRequest, Lost, first_loss, one_is_lost, stand_or_fall, try_while_held,
+        while_held,
+    },
     kinds::{Kind, READ, WRITE},
     proto::{Error, HoldId, Limit, LockKind, Refusal, Several, SeveralNext, Token},
 };
@@ -456,24 +457,7 @@ impl AllGuard {
     ///
     /// Dropping the future drops `work`; the locks stay held.
     pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {
-        let done = self.until_lost(work).await?;
-        // Its thread may have been blocked since a lock was lost.
-        first_loss(&self.0).map_or(Ok(done), Err)
-    }
-
-    async fn until_lost<F: Future>(&self, work: F) -> Result<F::Output, Error> {
-        let (mut lost, mut work) = (pin!(self.lost()), pin!(work));
-        poll_fn(|context| {
-            // The clock first: a timer may be late, and no work may follow the deadline.
-            if let Some(error) = first_loss(&self.0) {
-                return Poll::Ready(Err(error));
-            }
-            if let Poll::Ready(error) = lost.as_mut().poll(context) {
-                return Poll::Ready(Err(error));
-            }
-            work.as_mut().poll(context).map(Ok)
-        })
-        .await
+        while_held(&self.0, work).await
     }
 
     /// [`while_held`](Self::while_held) for work that can fail: its error and the loss of a lock
@@ -490,11 +474,7 @@ impl AllGuard {
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let done = self.until_lost(work).await?;
-        match first_loss(&self.0) {
-            Some(error) if done.is_ok() => Err(error.into()),
-            _ => done,
-        }
+        try_while_held(&self.0, work).await
     }
 
     /// Renews all leases now, and makes them this long at least, as
