@@ -59,7 +59,8 @@ pub(super) struct ListenWish {
     pub(super) answer: oneshot::Sender<Outcome<()>>,
 }
 
-/// What a client listens to at one server, connected or not. Wishes wait while it connects.
+/// What a client listens to at one server, connected or not. Wishes wait for the first attempt to
+/// connect, and for no other.
 pub(super) struct Channels {
     wishes: mpsc::UnboundedReceiver<ListenWish>,
     wanted: HashSet<Channel>,
@@ -73,12 +74,14 @@ impl Channels {
         Self { wishes, wanted: HashSet::new(), plain: false, confirmations: 0 }
     }
 
-    /// For as long as this pause, takes note of wishes that cannot be fulfilled now.
-    pub(super) async fn refuse(&mut self, pause: Duration, why: &Arc<str>) {
-        let mut pause = pin!(time::sleep(pause));
+    /// Until there is a connection, or another attempt has failed, takes note of wishes that cannot
+    /// be fulfilled now.
+    pub(super) async fn refuse<T>(&mut self, until: impl Future<Output = T>, why: &Arc<str>) -> T {
+        let mut until = pin!(until);
         loop {
             tokio::select! {
-                () = &mut pause => return,
+                biased;
+                done = &mut until => return done,
                 Some(wish) = self.wishes.recv() => {
                     let answer = wish.note(&mut self.wanted);
                     // Whoever asked may have gone, and then takes the wish back himself.
@@ -98,8 +101,9 @@ impl Channels {
         seat: Option<Seat>,
     ) {
         let mut pauses = Pauses::new(super::PAUSE, super::LONGEST);
+        let mut connected = connector.connect_beside(beside).await;
         loop {
-            let why = match connector.connect_beside(beside).await {
+            let why = match connected {
                 Ok((link, mut router)) => {
                     pauses.reset();
                     let messages = link.client.message_rx();
@@ -113,7 +117,12 @@ impl Channels {
                 }
                 Err(why) => why,
             };
-            self.refuse(pauses.after(&why, rand::random()), &why).await;
+            let pause = pauses.after(&why, rand::random());
+            let again = async {
+                time::sleep(pause).await;
+                connector.connect_beside(beside).await
+            };
+            connected = self.refuse(again, &why).await;
         }
     }
 }
@@ -151,6 +160,15 @@ impl ListenWish {
     }
 }
 
+/// Whether nothing is to be tried again. A channel that the user may not listen to is taken back by
+/// who asked; but in a cluster a server may not know yet that it has a slot.
+fn is_settled(outcome: &Outcome<()>) -> bool {
+    match outcome {
+        Err(Cause::Rejected(why)) => why.starts_with("NOPERM"),
+        outcome => outcome.is_ok(),
+    }
+}
+
 /// Listens to a channel with a slot, or leaves it, and says whether the server and the user's
 /// rights allow for that. Other than to `SUBSCRIBE` the server answers in order, as it may have to
 /// say `MOVED`.
@@ -163,7 +181,8 @@ async fn shard(link: &Link, channel: &str, listen: bool) -> Outcome<bool> {
     let reply = link.command(&options, "SSUBSCRIBE", vec![channel.into()]).await;
     match link.noted(reply, CONFIRMATION)? {
         Frame::SimpleError { data, .. }
-            if data.starts_with("ERR unknown command") || data.starts_with("NOPERM") =>
+            if data.starts_with("ERR unknown command")
+                || data.starts_with("NOPERM") && data.contains("command") =>
         {
             Ok(false)
         }
@@ -176,26 +195,25 @@ async fn shard(link: &Link, channel: &str, listen: bool) -> Outcome<bool> {
 impl Channels {
     /// Ends when there will be no more wishes.
     async fn listen(&mut self, link: &Arc<Link>, ear: &dyn Ear) {
-        let mut stale = self.restore(link, ear).await.is_err();
+        let mut stale = !self.restore(link, ear).await;
         let mut batch = Vec::new();
         loop {
             tokio::select! {
                 biased;
-                () = time::sleep(PAUSE), if stale => stale = self.restore(link, ear).await.is_err(),
+                () = time::sleep(PAUSE), if stale => stale = !self.restore(link, ear).await,
                 count = self.wishes.recv_many(&mut batch, BATCH) => {
                     if count == 0 {
                         return;
                     }
-                    let is_done = self.fulfil(link, batch.drain(..)).await;
+                    let is_settled = self.fulfil(link, batch.drain(..)).await;
                     // Many wishes must not keep the pause above from ever ending.
-                    stale = !is_done || stale && self.restore(link, ear).await.is_err();
+                    stale = !is_settled || stale && !self.restore(link, ear).await;
                 }
             }
         }
     }
 
-    /// Whether nothing is to be tried again: in a cluster a server may not know yet that it has a
-    /// slot.
+    /// Whether nothing is to be tried again.
     async fn fulfil(&mut self, link: &Arc<Link>, wishes: impl Iterator<Item = ListenWish>) -> bool {
         let (mut asked, mut answers) = (Vec::new(), Vec::new());
         for wish in wishes {
@@ -207,30 +225,30 @@ impl Channels {
             // Whoever asked may have gone, and then takes the wish back himself.
             let _ = answer.send(outcome.clone());
         }
-        // A channel that the user may not listen to is taken back.
-        match outcome {
-            Err(Cause::Rejected(why)) => why.starts_with("NOPERM"),
-            outcome => outcome.is_ok(),
-        }
+        is_settled(&outcome)
     }
 
-    async fn restore(&mut self, link: &Arc<Link>, ear: &dyn Ear) -> Outcome<()> {
+    /// The same for all that is wanted. Then the ear is told.
+    async fn restore(&mut self, link: &Arc<Link>, ear: &dyn Ear) -> bool {
         if self.wanted.is_empty() {
-            return Ok(());
+            return true;
         }
         let asked = self.wanted.iter().map(|channel| (channel.clone(), true)).collect();
-        self.settle(link, asked).await?;
-        ear.missed();
-        Ok(())
+        let is_settled = is_settled(&self.settle(link, asked).await);
+        if is_settled {
+            ear.missed();
+        }
+        is_settled
     }
 
-    /// Listens to channels, or leaves them, in this order. Completes when all is in force.
+    /// Listens to channels, or leaves them, in this order. Completes when all is in force. Of what
+    /// failed it says first what is to be tried again.
     async fn settle(&mut self, link: &Arc<Link>, asked: Vec<(Channel, bool)>) -> Outcome<()> {
         let has_slot = |(channel, _): &(Channel, bool)| channel.sharded && !self.plain;
         let (sharded, mut rest): (Vec<_>, Vec<_>) = asked.into_iter().partition(has_slot);
         // Polled in this order, so they leave in it.
         let sent = sharded.iter().map(|(channel, on)| shard(link, &channel.name, *on));
-        let (sent, mut failed) = (join_all(sent).await, None);
+        let (sent, mut outcomes) = (join_all(sent).await, Vec::new());
         for (asked, outcome) in sharded.into_iter().zip(sent) {
             match outcome {
                 Ok(true) => {}
@@ -238,7 +256,7 @@ impl Channels {
                     self.plain = true;
                     rest.push(asked);
                 }
-                Err(cause) => failed = failed.or(Some(cause)),
+                Err(cause) => outcomes.push(Err(cause)),
             }
         }
         // The others are asked for all the same, each by itself: a channel that is refused takes no
@@ -251,8 +269,9 @@ impl Channels {
                 if listen { client.subscribe(name).await } else { client.unsubscribe(name).await }
             })
         });
-        let confirmed = self.confirm(link, rest.collect()).await;
-        failed.map_or(confirmed, Err)
+        outcomes.push(self.confirm(link, rest.collect()).await);
+        outcomes.sort_by_key(is_settled);
+        outcomes.into_iter().find(Outcome::is_err).unwrap_or(Ok(()))
     }
 
     /// Sends a PING behind requests that have left on this connection: when its answer is here, all

@@ -47,8 +47,8 @@ impl Runner {
     ) {
         let mut pauses = Pauses::new(PAUSE, LONGEST);
         let mut dialer = Dialer::new(address);
+        let mut met = self.meet(&mut dialer).await;
         loop {
-            let met = self.meet(&mut dialer).await;
             let started = Clock::System.now();
             match met {
                 Ok(meeting) => self.stand(meeting, &mut dialer, &*ear, &mut channels).await,
@@ -60,7 +60,12 @@ impl Runner {
                 pauses.reset();
             }
             let why = self.gate.trouble();
-            channels.refuse(pauses.after(&why, rand::random()), &why).await;
+            let pause = pauses.after(&why, rand::random());
+            let again = async {
+                time::sleep(pause).await;
+                self.meet(&mut dialer).await
+            };
+            met = channels.refuse(again, &why).await;
         }
     }
 

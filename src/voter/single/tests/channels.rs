@@ -1,7 +1,11 @@
-use futures::future::join_all;
+use std::time::Duration;
 
-use super::{Cause, RedisServer, connect, listen, start};
-use quorate_support::{Proxy, eventually_async};
+use futures::future::join_all;
+use tokio::{net::TcpListener, time::timeout};
+
+use super::{Cause, Looks, Outcome, RedisServer, answers, connect, listen, start, start_with};
+use crate::voter::seat::Seat;
+use quorate_support::{Proxy, are_before_7, eventually_async};
 
 fn publish(server: &RedisServer, channel: &str) -> String {
     format!("{:?}", server.command(&["PUBLISH", channel, "0"]).unwrap())
@@ -74,6 +78,17 @@ async fn whenever_a_server_comes_back_its_channels_are_listened_to_and_the_ear_i
     }
 }
 
+/// The server takes connections, and says nothing.
+#[tokio::test]
+async fn wishes_are_answered_while_it_connects_again() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (node, _) = start(&format!("redis://{}", silent.local_addr().unwrap()));
+    let _first = silent.accept().await.unwrap();
+    let _second = silent.accept().await.unwrap();
+    let asked = timeout(Duration::from_millis(500), node.subscribe("a".into()));
+    assert!(matches!(asked.await, Ok(Err(Cause::Unreachable(_)))));
+}
+
 #[tokio::test]
 async fn subscribing_through_a_black_hole_is_no_success() {
     let server = RedisServer::start();
@@ -88,6 +103,39 @@ async fn subscribing_through_a_black_hole_is_no_success() {
     eventually_async("in force", async || publish(&server, "a") == "Int(1)").await;
 }
 
+fn is_forbidden(outcome: &Outcome<()>) -> bool {
+    matches!(outcome, Err(Cause::Rejected(why)) if why.starts_with("NOPERM"))
+}
+
+#[tokio::test]
+async fn a_refused_channel_keeps_none_from_being_heard_by_the_next_connection() {
+    let server = RedisServer::start();
+    let rules = ["ACL", "SETUSER", "default", "resetchannels", "&allowed"];
+    server.command(&rules).unwrap();
+    let (node, heard) = connect(&server.url()).await;
+    listen(&node, "allowed").await;
+    assert!(is_forbidden(&node.subscribe("forbidden".into()).await));
+    server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
+    eventually_async("the ear is told", async || heard.missed() > 0).await;
+    assert_eq!(publish(&server, "allowed"), "Int(1)");
+}
+
+/// Where channels have slots.
+#[tokio::test]
+async fn a_refused_channel_changes_nothing_for_others() {
+    let server = RedisServer::start();
+    let rules = ["ACL", "SETUSER", "default", "resetchannels", "&{allowed}"];
+    server.command(&rules).unwrap();
+    let looks = Looks { seat: Some(Seat::new(0, 1)), ..Looks::default() };
+    let (node, _) = start_with(&server.url(), looks);
+    answers(&node).await;
+    assert!(is_forbidden(&node.subscribe("{forbidden}".into()).await));
+    node.subscribe("{allowed}".into()).await.unwrap();
+    let kind = if are_before_7() { "CHANNELS" } else { "SHARDCHANNELS" };
+    let channels = format!("{:?}", server.command(&["PUBSUB", kind]).unwrap());
+    assert!(channels.contains("{allowed}"), "{channels}");
+}
+
 #[tokio::test]
 async fn a_refused_channel_is_told_and_leaves_the_connection_in_step() {
     let server = RedisServer::start();
@@ -97,7 +145,7 @@ async fn a_refused_channel_is_told_and_leaves_the_connection_in_step() {
     listen(&node, "allowed 1").await;
     for _ in 0..20 {
         let outcome = node.subscribe("forbidden".into()).await;
-        assert!(matches!(&outcome, Err(Cause::Rejected(why)) if why.starts_with("NOPERM")));
+        assert!(is_forbidden(&outcome));
         node.unsubscribe("forbidden".into()).await.unwrap();
         let channel = "allowed 2";
         node.subscribe(channel.into()).await.unwrap();
