@@ -9,7 +9,7 @@ mod map;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -36,8 +36,6 @@ const IDENTIFICATION: Duration = Duration::from_secs(1);
 
 /// Between two attempts to send while a slot is on its way.
 const MOVING: Duration = Duration::from_millis(5);
-/// Where a channel is listened to that no server has taken yet.
-const NOWHERE: Endpoint = (String::new(), 0);
 
 /// One voter of a cluster. Its tasks end with [`Node::close`] or when it is dropped.
 pub(crate) struct ClusterNode {
@@ -58,8 +56,9 @@ struct ClusterVoter {
     ear: Arc<dyn Ear>,
     order: Order,
     branches: Mutex<HashMap<Endpoint, Branch>>,
-    /// By the names outside, where each channel is listened to.
-    listening: Mutex<HashMap<Arc<str>, Endpoint>>,
+    /// By the names outside, where each channel is listened to. Another connection to the same
+    /// server does not know of it.
+    listening: Mutex<HashMap<Arc<str>, Weak<SingleNode>>>,
 }
 
 /// The connections to a server that leads a shard.
@@ -282,7 +281,7 @@ impl ClusterVoter {
 
     async fn subscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
         // Where there is no way there now, it is made up for when there is one.
-        lock(&self.listening).insert(Arc::clone(&channel), NOWHERE);
+        lock(&self.listening).entry(Arc::clone(&channel)).or_default();
         let listens = self.listen_at_its_slot(&channel).await;
         if listens.is_err() {
             self.topology.doubt(None);
@@ -293,27 +292,24 @@ impl ClusterVoter {
     /// Listens to a channel where its slot is, if anybody wants it, and leaves the server where it
     /// was listened to.
     async fn listen_at_its_slot(&self, channel: &Arc<str>) -> Outcome<()> {
-        let branch = self.route(self.seat.slot(channel), false)?;
-        let at = lock(&self.listening)
+        let Branch { node, .. } = self.route(self.seat.slot(channel), false)?;
+        let former = lock(&self.listening)
             .get_mut(channel)
-            .map(|at| std::mem::replace(at, branch.at.clone()));
-        let former = at.filter(|at| *at != branch.at);
-        let former = former.and_then(|at| Some(Arc::clone(&lock(&self.branches).get(&at)?.node)));
-        if let Some(former) = former {
+            .and_then(|at| std::mem::replace(at, Arc::downgrade(&node)).upgrade());
+        if let Some(former) = former.filter(|former| !Arc::ptr_eq(former, &node)) {
             // Where that server is gone, nothing is left to leave.
             let _ = former.unsubscribe(Arc::clone(channel)).await;
         }
         if !lock(&self.listening).contains_key(channel) {
             return Ok(());
         }
-        branch.node.subscribe(Arc::clone(channel)).await
+        node.subscribe(Arc::clone(channel)).await
     }
 
     async fn unsubscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
         let at = lock(&self.listening).remove(&channel);
-        let branch = at.and_then(|at| lock(&self.branches).get(&at).cloned());
-        match branch {
-            Some(branch) => branch.node.unsubscribe(channel).await,
+        match at.and_then(|at| at.upgrade()) {
+            Some(node) => node.unsubscribe(channel).await,
             None => Ok(()),
         }
     }
@@ -322,8 +318,11 @@ impl ClusterVoter {
     /// published there may have gone unheard. Where a server does not know yet that a slot is its
     /// own, it is asked until it does.
     async fn listen_where_the_slots_are(&self, map: &Map) {
-        let has_moved = |(channel, at): &(&Arc<str>, &Endpoint)| {
-            map.route(self.seat.slot(channel)).is_some_and(|(_, now)| now != *at)
+        let has_moved = |(channel, at): &(&Arc<str>, &Weak<SingleNode>)| {
+            let now = map.route(self.seat.slot(channel));
+            now.is_some_and(|(shard, now)| {
+                at.as_ptr() != Arc::as_ptr(&self.branch(shard, now).node)
+            })
         };
         let mut moved: Vec<Arc<str>> = Vec::new();
         moved.extend(lock(&self.listening).iter().filter(has_moved).map(|(it, _)| Arc::clone(it)));

@@ -116,6 +116,33 @@ async fn an_observer_is_called_by_the_channel_of_the_slot_and_without_the_right_
     }
 }
 
+/// It has lost its `nodes.conf`, and joins by another id at the same address.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_observer_is_called_by_a_server_that_has_joined_anew() {
+    let cluster = Cluster::start(1, 0);
+    let (theirs, at) = (client(&cluster).await, &cluster[0]);
+    let listeners = || subscribers(at, if are_before_7() { "NUMSUB" } else { "SHARDNUMSUB" }, "a");
+    let mut observer = theirs.election("a").observe();
+    observer.next().await.expect("it says that nobody leads");
+    until!("the observer listens there", listeners() == 1);
+    at.command(&["FLUSHALL"]).unwrap();
+    at.command(&["CLUSTER", "RESET", "HARD"]).unwrap();
+    // Whoever asks hears that the cluster is another one.
+    let asks = async || drop(theirs.election("a").leader().await);
+    until!("it has nobody there who listens", {
+        asks().await;
+        at.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).unwrap().text().is_empty()
+    });
+    let all: Vec<String> = (0..16_384).map(|slot| slot.to_string()).collect();
+    let slots = all.iter().map(String::as_str);
+    let add: Vec<_> = ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots).collect();
+    at.command(&add).unwrap();
+    until!("the observer listens there again", {
+        asks().await;
+        listeners() == 1
+    });
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiter_waits_where_the_slot_has_gone() {
     let cluster = Cluster::start(3, 0);
