@@ -110,9 +110,10 @@ impl ClusterVoter {
             if map != known {
                 shares = self.tell_of_twins(&map, shares);
                 self.connect(&map);
-                self.listen_where_the_slots_are(&map).await;
-                known = map;
+                known = Arc::clone(&map);
             }
+            // Also where the map is the same: another one may have come and gone meanwhile.
+            self.listen_where_the_slots_are(&map).await;
         }
     }
 
@@ -300,7 +301,9 @@ impl ClusterVoter {
             // Where that server is gone, nothing is left to leave.
             let _ = former.unsubscribe(Arc::clone(channel)).await;
         }
-        if !lock(&self.listening).contains_key(channel) {
+        // By now nobody may want it, or the slot may have gone on.
+        let is_here = |at: &Weak<SingleNode>| at.as_ptr() == Arc::as_ptr(&node);
+        if !lock(&self.listening).get(channel).is_some_and(is_here) {
             return Ok(());
         }
         node.subscribe(Arc::clone(channel)).await
