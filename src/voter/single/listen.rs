@@ -64,6 +64,8 @@ pub(super) struct ListenWish {
 pub(super) struct Channels {
     wishes: mpsc::UnboundedReceiver<ListenWish>,
     wanted: HashSet<Channel>,
+    /// An attempt has come to something.
+    is_tried: bool,
     /// The server knows no channels with slots, or the user may not use them.
     plain: bool,
     confirmations: u64,
@@ -71,12 +73,13 @@ pub(super) struct Channels {
 
 impl Channels {
     pub(super) fn new(wishes: mpsc::UnboundedReceiver<ListenWish>) -> Self {
-        Self { wishes, wanted: HashSet::new(), plain: false, confirmations: 0 }
+        Self { wishes, wanted: HashSet::new(), is_tried: false, plain: false, confirmations: 0 }
     }
 
     /// Until there is a connection, or another attempt has failed, takes note of wishes that cannot
     /// be fulfilled now.
     pub(super) async fn refuse<T>(&mut self, until: impl Future<Output = T>, why: &Arc<str>) -> T {
+        self.is_tried = true;
         let mut until = pin!(until);
         loop {
             tokio::select! {
@@ -101,7 +104,13 @@ impl Channels {
         seat: Option<Seat>,
     ) {
         let mut pauses = Pauses::new(super::PAUSE, super::LONGEST);
-        let mut connected = connector.connect_beside(beside).await;
+        let first = connector.connect_beside(beside);
+        let mut connected = if self.is_tried {
+            self.refuse(first, &super::UNTRIED.into()).await
+        } else {
+            first.await
+        };
+        self.is_tried = true;
         loop {
             let why = match connected {
                 Ok((link, mut router)) => {
