@@ -397,6 +397,10 @@ impl<'a> Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if self.tells.load(Relaxed) {
+            // It waits for leave no more. The next one may not have to.
+            if self.place.line.news.read(|news| news.stage == LineStage::Waits) {
+                self.ask();
+            }
             self.place.line.has_teller.store(false, Relaxed);
         }
     }

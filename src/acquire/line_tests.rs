@@ -58,6 +58,9 @@ async fn the_first_is_held_up_only_while_it_waits_for_leave() {
     assert!(other.is_held_up());
     turn.ask();
     assert!(!other.is_held_up());
+    turn.hold_up();
+    drop(turn);
+    assert!(!other.is_held_up(), "it waits no more");
 }
 
 fn is_told_by(turn: &Turn<'_>, place: &LinePlace) -> bool {
