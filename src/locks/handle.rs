@@ -346,7 +346,7 @@ pub(super) async fn work_under<T, E: From<Error>, W: Future<Output = Result<T, E
     work: impl FnOnce(&Entry) -> W,
 ) -> Result<T, E> {
     let entry = wait(request, |entry| entry).await?;
-    let done = entry.while_held(work(&entry)).await.unwrap_or_else(|lost| Err(lost.into()));
+    let done = entry.try_while_held(work(&entry)).await;
     after_work(done, entry.release().await)
 }
 

@@ -279,7 +279,7 @@ impl Mutex {
         ///
         /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
         /// [`is_lost`](Error::is_lost) where the lock was lost before the work was done. Also where
-        /// the work blocked its thread meanwhile, and has ended: then what it returned is dropped.
+        /// the work blocked its thread meanwhile, and ended well: then what it returned is dropped.
         /// The work's own error type is one that is made from [`Error`], as `Box<dyn
         /// std::error::Error>` is.
         ///

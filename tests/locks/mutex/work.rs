@@ -272,6 +272,8 @@ async fn work_that_ends_after_the_loss_is_told_so() {
     assert!(matches!(done, Err(Failure::Lock(error)) if error.is_lost()));
     drop(guard);
     // Its own failure came first.
+    let done = mutex.run(async |_| blocked(true).await).await;
+    assert!(matches!(done, Err(Failure::Work("no paper"))));
     let guard = mutex.lock().await.expect("it is free");
     let done = guard.try_while_held(blocked(true)).await;
     assert!(matches!(done, Err(Failure::Work("no paper"))));
