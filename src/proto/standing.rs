@@ -448,10 +448,12 @@ impl Register {
         let starts = self.standings().filter_map(|standing| standing.first_met);
         // A server may say that it is older than clients know the others to be.
         let mut comparable = starts.filter(|other| other.marked || !start.marked);
-        // Whoever marks a majority is the first client, however long that takes it.
+        // Whoever marks a majority is the first client of these, however long that takes it. Those
+        // that others have marked before may have given votes since, with one that came back empty.
         let by_start = !start.marked || self.quorum.reached(|voter| self.is_new(voter));
-        let together = if by_start { Self::TOGETHER } else { Self::MARKED_TOGETHER };
         let is_later = comparable.any(|other| {
+            let by_start = by_start && (!start.marked || other.is_new());
+            let together = if by_start { Self::TOGETHER } else { Self::MARKED_TOGETHER };
             let long_ago = other.age >= self.suspicion.longest;
             start.at > other.at + nanos(together) || long_ago || other.durable
         });
@@ -462,7 +464,7 @@ impl Register {
     /// Whether this client was the first that met the voter.
     fn is_new(&self, voter: usize) -> bool {
         let mut starts = self.voters[voter].iter().filter_map(|standing| standing.first_met);
-        starts.any(|start| start.marked && start.age.is_zero())
+        starts.any(Start::is_new)
     }
 
     /// Finds those that are apart where the clocks of a majority are together, now that one of them
@@ -491,6 +493,13 @@ impl Register {
                 course.doubtful = most.and_then(beyond);
             }
         }
+    }
+}
+
+impl Start {
+    /// Whether this client marked it.
+    fn is_new(self) -> bool {
+        self.marked && self.age.is_zero()
     }
 }
 

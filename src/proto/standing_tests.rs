@@ -91,14 +91,14 @@ fn who_is_younger_than_others_may_have_forgotten() {
         // Their data are new, though they forget nothing.
         (Relative, true, all, [3_600_000, 4_000, 7_200_000], vec![1]),
         // Other clients have named one of them a moment before: it is no older for that.
-        (Relative, true, all, [0, 4_000, 0], vec![]),
-        (Strict, true, all, [0, 4_000, 0], vec![0, 1, 2]),
+        (Relative, true, all, [0, 900, 0], vec![]),
+        (Strict, true, all, [0, 900, 0], vec![0, 1, 2]),
         // A hold of a second ago may have had the vote of one that has come back without it.
         (Relative, false, all, [2_000, 500, 2_100], vec![1]),
         (Relative, false, all, [4_500, 0, 4_500], vec![1]),
         (Relative, false, all, [900, 100, 0], vec![]),
-        // This client marked most of them, however long it took to reach them all.
-        (Relative, false, all, [4_000, 0, 0], vec![]),
+        // Also where this client is the first of most: two voters of another's hold were there.
+        (Relative, false, all, [4_000, 0, 0], vec![1, 2]),
         (Relative, false, all, [6_000, 0, 0], vec![1, 2]),
         // Clients have not known the first two for long, but they may have run for as long.
         (Relative, false, Marked(2), [0, 1_000, 3_600_000], vec![]),
@@ -110,6 +110,18 @@ fn who_is_younger_than_others_may_have_forgotten() {
             named(&mut register, voter, &birth("m", "data"), at(0));
         }
         assert_eq!(kept_out(&register, at(0)), out, "{guard:?}, {durable}: {ages_ms:?}");
+    }
+}
+
+#[test]
+fn the_first_client_may_take_its_time_to_reach_them_all() {
+    for (last, out) in [(5, vec![]), (6, vec![2])] {
+        let mut register = register(RestartGuard::Relative);
+        for (voter, now) in [0, 3, last].into_iter().enumerate() {
+            register.met(only(voter), &format!("life {voter}"), SECS(0), false, at(now));
+            named(&mut register, voter, &birth("m", "data"), at(now));
+        }
+        assert_eq!(kept_out(&register, at(last)), out);
     }
 }
 

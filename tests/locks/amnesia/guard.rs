@@ -33,6 +33,28 @@ async fn a_voter_that_forgets_in_its_first_seconds_lets_nobody_in_who_comes_then
     }
 }
 
+// Of three voters Ada has had two, one has come back empty, and the third is new as well.
+#[tokio::test(start_paused = true)]
+async fn a_voter_that_forgets_in_its_first_seconds_counts_for_nobody_beside_one_that_is_late() {
+    for time in [secs(2), ms(4_500)] {
+        let voters = embedded::voters(3);
+        voters[2].kill();
+        let machine = Machine::new("ada");
+        let ada = client_on(&machine, &voters).await;
+        let guard = ada.mutex("a").lease_fixed(LEASE).lock().await.unwrap();
+        for voter in &voters[1..] {
+            cut_off(voter, &machine);
+        }
+        sleep(time).await;
+        voters[1].restart_empty();
+        voters[2].restart_empty();
+        let ben = client(&voters).await;
+        let tried = ben.mutex("a").try_lock().await;
+        assert!(guard.is_held() && !matches!(tried, Ok(Some(_))), "{time:?}: {tried:?}");
+        assert_eq!(kept_out(&ben, 1).await.0, Quarantine::Young);
+    }
+}
+
 // The answer comes when the quarantine is over, but the voter may have granted before: it could
 // have forgotten the vote of another hold that still stands. Ada renews every ten seconds.
 #[tokio::test(start_paused = true)]
