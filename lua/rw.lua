@@ -222,7 +222,8 @@ local function acquire(key, args, arg)
   else
     ticket = -1
   end
-  if ahead and not has then
+  -- A newcomer is told of who has it first: that one's own place may stand in the queue still.
+  if ahead and not has and (place or not holding) then
     return 3, left_ms(alive, ahead), ahead, '', ticket
   end
   if holding then
@@ -329,7 +330,8 @@ return each(5, 1, 3, 3, release)
 ----
 -- rw/shorten: lets the lease of a hold that reads end sooner, and its place with it; never later.
 -- libraries: time, queue, shorten_place, each
--- KEYS, for each request: readers, alive
+-- KEYS, for each request: writer, readers, alive
+--   writer: so that it leaves in order with the other requests of its hold, which begin with that
 -- ARGV, for all requests: none
 -- ARGV, for each request: hold, lease_ms
 -- returns, for each request: code, ms, id
@@ -338,7 +340,7 @@ return each(5, 1, 3, 3, release)
 --   -1, 0, message            this request failed, alone
 -- atomic, because another reader may come between the new end and that of the key.
 local function shorten(key, args, arg)
-  local readers, alive = unpack(KEYS, key + 1, key + 2)
+  local writer, readers, alive = unpack(KEYS, key + 1, key + 3)
   local hold, lease_ms = unpack(args, arg + 1, arg + 2)
   local former = redis.call('ZSCORE', readers, hold)
   former = tonumber(former)
@@ -355,7 +357,7 @@ local function shorten(key, args, arg)
   return 1, until_ms - now_ms(), ''
 end
 
-return each(2, 0, 2, 3, shorten)
+return each(3, 0, 2, 3, shorten)
 
 ----
 -- rw/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.

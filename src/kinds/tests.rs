@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::{kind::ALL, *};
 use crate::{
     keys::Prefix,
@@ -62,6 +64,20 @@ fn a_lock_is_found_by_its_record_and_its_queue_and_by_nothing_that_lasts_longer(
         ends.filter(|end| kind_of(end).is_some()).count()
     });
     assert_eq!(shown, [2, 2, 2, 3, 3, 2], "of a read/write lock also who reads");
+}
+
+/// Requests of one hold leave in order as far as they are of one party.
+#[test]
+fn what_is_asked_for_a_hold_is_of_one_party() {
+    let ids = HoldIds::new(ClientId::new([7; 16], None), None);
+    for kind in ALL {
+        let (record, hold) = (record(kind), ids.fresh());
+        let ask = Ask::new(&hold, record.rules().terms.lease);
+        let calls = [record.acquire(&ask), record.renew(&ask), record.release(&hold, 0)];
+        let calls = calls.into_iter().chain(record.shorten(&hold, ask.lease));
+        let parties: BTreeSet<u64> = calls.map(|call| call.requests[0].party).collect();
+        assert_eq!(parties.len(), 1, "{}", kind.name);
+    }
 }
 
 /// A label that no request knows panics where it is filled in.

@@ -46,7 +46,7 @@ rw/acquire | writer readers queue alive writers fence | calls mode turn lease me
     hold floor ticket
 rw/renew | writer readers revoked fence | mode lease memory | hold count floor anew
 rw/release | writer readers queue alive writers | calls | hold count left
-rw/shorten | readers alive | | hold lease
+rw/shorten | writer readers alive | | hold lease
 rw/force_release | writer readers revoked queue alive writers | calls | hold lease
 rw/clear | writer readers revoked fence queue alive writers | |
 rw/inspect | writer readers queue alive writers fence | |

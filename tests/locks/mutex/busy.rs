@@ -54,6 +54,10 @@ async fn a_newcomer_is_told_of_a_waiter_that_comes_first(on: Fixture) {
     read.release().await.unwrap();
     // A read that came from the queue is one too.
     let write = writer.await.unwrap().unwrap();
+    // Its place is in the queue still.
+    let error = ours.read_or_busy(Duration::ZERO).await.unwrap_err();
+    let told = (error.holder(), error.holder_kind());
+    assert_eq!(told, (Some(write.hold()), Some(HolderKind::Write)), "{error}");
     let reader = tokio::spawn(ours.read());
     until_waiting(&client, 0, 1).await;
     write.release().await.unwrap();
