@@ -154,6 +154,9 @@ impl ElectionWatch {
                     self.hearing.forget();
                     self.watch.ask(now);
                     let (finding, census) = coordinator.count(&self.election).await;
+                    if let Some(left) = census.longest_left() {
+                        self.watch.expect_end(coordinator.clock.now() + left);
+                    }
                     if let Some(finding) = self.watch.tell(finding) {
                         return coordinator.led_by(&self.election, finding, &census, now);
                     }

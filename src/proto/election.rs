@@ -240,6 +240,11 @@ impl Census {
         is_it.then_some(number)
     }
 
+    /// When the last of those that some voter names ends, if none of them is renewed.
+    pub fn longest_left(&self) -> Option<Duration> {
+        self.incumbents().filter_map(|(_, one)| one.left).max()
+    }
+
     /// Some voter has not been heard.
     pub fn is_open(&self) -> bool {
         self.sights.iter().any(Option::is_none)
@@ -276,6 +281,9 @@ impl Census {
         self.sights.iter().map(verdict).collect()
     }
 }
+
+/// A voter counts whole milliseconds.
+const EXPIRED: Duration = Duration::from_millis(2);
 
 /// So long after the first call the others may come: mostly a change is told by all voters.
 const GATHER: Duration = Duration::from_millis(5);
@@ -334,6 +342,11 @@ impl LeaderWatch {
         }
         (self.is_called, self.has_missed) = (false, false);
         self.due = now + self.poll;
+    }
+
+    /// Who leads ends then unless that one renews, and nobody tells that.
+    pub fn expect_end(&mut self, end: Moment) {
+        self.due = self.due.min(end + EXPIRED);
     }
 
     /// It is known to hear the voters: what changed before was not heard.

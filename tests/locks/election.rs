@@ -160,6 +160,23 @@ async fn a_late_word_of_an_old_leader_never_shows() {
     assert_eq!((leader.hold(), leader.text()), (leads.hold(), Some("next:1")));
 }
 
+/// Nobody waits for the lead, so no voter tells that its lease has ended.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_dead_leader_shows_with_its_lease() {
+    let voters = embedded::voters(3);
+    let machine = Machine::new("old");
+    let builder = || Quorate::builder().embedded(&voters).poll_interval(secs(60));
+    let old = builder().machine(&machine).connect().await.unwrap();
+    let (next, watch) = (builder().connect().await.unwrap(), Stopwatch::start());
+    let _leadership = old.election("a").campaign("old:1").await.unwrap();
+    let mut observer = next.election("a").observe();
+    until_led(&mut observer, "old:1").await;
+    machine.kill();
+    until_vacant(&mut observer).await;
+    let late = watch.time().saturating_sub(secs(30));
+    assert!(late < ms(20), "{late:?}");
+}
+
 // A renewal with the old value is on its way to one voter when the new value comes by another
 // connection. The voter has it last, and keeps the new one.
 #[tokio::test(start_paused = true)]
