@@ -267,11 +267,11 @@ impl LockAll {
                 SeveralNext::TakeInOrder(limit) => {
                     for one in got.order.clone() {
                         if !got.wait_for(one, limit).await? {
-                            return got.refusal();
+                            return got.refusal(one);
                         }
                     }
                 }
-                SeveralNext::GiveUp => return got.refusal(),
+                SeveralNext::GiveUp(one) => return got.refusal(one),
             }
             // A lease that is not renewed may have ended while it waited for others.
             let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
@@ -310,13 +310,13 @@ struct Got<'a> {
 }
 
 impl Got<'_> {
-    /// Why the caller does not have all.
-    fn refusal<T>(self) -> Result<Result<T, Error>, Error> {
+    /// Why the caller does not have all, or that one.
+    fn refusal<T>(self, one: usize) -> Result<Result<T, Error>, Error> {
         if let Some(error) = self.silence {
             return Err(error);
         }
         // Nothing was refused where a lease has ended while it waited for another lock.
-        let (taken, refusal) = self.taken.unwrap_or_default();
+        let (taken, refusal) = self.taken.unwrap_or((one, Refusal::default()));
         Ok(Err(self.coordinator.busy(&self.requests[taken].record, refusal)))
     }
 

@@ -297,8 +297,8 @@ pub enum SeveralNext {
     /// Takes one after the other, in an order that is the same for all callers, and keeps what it
     /// has.
     TakeInOrder(Limit),
-    /// Some of them were taken at the limit.
-    GiveUp,
+    /// At the limit it lacked this one.
+    GiveUp(usize),
 }
 
 impl Several {
@@ -310,7 +310,7 @@ impl Several {
         let in_order = self.failures >= GIVES_BACK;
         match self.wants {
             None => SeveralNext::AskAll,
-            Some(_) if self.is_over || self.limit.has_come(now) => SeveralNext::GiveUp,
+            Some(one) if self.is_over || self.limit.has_come(now) => SeveralNext::GiveUp(one),
             Some(_) if in_order && !crate::mutant!("several_are_never_taken_in_order") => {
                 SeveralNext::TakeInOrder(self.limit)
             }

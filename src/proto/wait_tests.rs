@@ -318,13 +318,13 @@ fn the_limit_ends_every_wait() {
     several.missed(0);
     assert_eq!(several.next(at(0)), SeveralNext::WaitFor(0, limit));
     several.missed(0);
-    assert_eq!(several.next(at(5)), SeveralNext::GiveUp);
+    assert_eq!(several.next(at(5)), SeveralNext::GiveUp(0));
     let mut tries = Several::new(Limit::Once(at(0)));
     assert_eq!(tries.next(at(0)), SeveralNext::AskAll);
     tries.missed(0);
-    assert_eq!(tries.next(at(0)), SeveralNext::GiveUp);
+    assert_eq!(tries.next(at(0)), SeveralNext::GiveUp(0));
     let mut late = Several::new(limit);
     late.missed(0);
     late.waited(false);
-    assert_eq!(late.next(at(6)), SeveralNext::GiveUp);
+    assert_eq!(late.next(at(6)), SeveralNext::GiveUp(0));
 }

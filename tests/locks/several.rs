@@ -117,6 +117,24 @@ async fn a_list_that_cannot_work_is_refused_and_nothing_is_sent() {
     until!("nothing is left", on.keys().iter().all(Vec::is_empty));
 }
 
+/// The last answer comes when the second is over, and the limit.
+#[tokio::test(start_paused = true)]
+async fn the_lock_that_ended_meanwhile_is_named() {
+    let voters = embedded::voters(3);
+    let quorum = Quorate::builder().embedded(&voters).connect().await.unwrap();
+    for voter in &voters {
+        voter.fault_each(|sent| {
+            let is_slow = sent.script() == Some("rw/acquire");
+            if is_slow { vec![Fault::Delay { there: ms(0), back: ms(100) }] } else { Vec::new() }
+        });
+    }
+    let brief = quorum.mutex("a").hold_at_most(ms(50)).into();
+    let all = [quorum.mutex("first").into(), brief, quorum.rw_lock("last").writing()];
+    let all = quorum.lock_all(all);
+    let error = all.lock_or_busy(ms(80)).await.expect_err("one has ended");
+    assert_eq!(error.lock(), Some("a"), "{error}");
+}
+
 // Many who want several locks: nobody waits for ever, and no lock is anybody else's meanwhile.
 
 claims!(everywhere:
