@@ -80,6 +80,17 @@ fn what_was_measured_until_a_signal_came_is_shown() {
 }
 
 #[test]
+fn a_signal_ends_it_also_while_locks_are_held() {
+    let voters = Voters::start();
+    let holds = ["bench", "--time", "1h", "--hold", "1h"];
+    let mut running = Running::start_soon(&mut voters.quorate(&holds));
+    eventually("it locks", || keys(&voters) > 0);
+    running.signal(Signal::INT);
+    assert!(running.says().starts_with("3 voters, "));
+    assert_eq!(running.end().0, 0);
+}
+
+#[test]
 fn where_no_lock_could_be_taken_the_voters_are_named() {
     let mut voters = Voters::start();
     let mut running = Running::start_soon(&mut voters.quorate(&["bench", "--time", "4s"]));

@@ -162,7 +162,8 @@ impl Load {
             let released = match taken {
                 Ok(guard) => {
                     if self.hold > Duration::ZERO {
-                        time::sleep(self.hold).await;
+                        let stopped = stop.wait_for(|is_stopped| *is_stopped);
+                        let _ = time::timeout(self.hold, stopped).await;
                     }
                     let asked = clock::now();
                     guard.release().await.map(|()| clock::now().saturating_sub(asked))
