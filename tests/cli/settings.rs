@@ -19,8 +19,8 @@ fn the_file_the_environment_and_the_command_line_go_one_before_the_other() {
     let quoted: Vec<_> = voters.urls().split(' ').map(|url| format!("'{url}'")).collect();
     fs::write(&file, format!("voters = [{}]\n", quoted.join(", "))).unwrap();
     let status = || quorate(["status"]);
-    let (code, ..) = output(status().env("XDG_CONFIG_HOME", folder.path()));
-    assert_eq!(code, 0, "the usual place");
+    let unset = || output(status().env("XDG_CONFIG_HOME", folder.path()).env("QUORATE_CONFIG", ""));
+    assert_eq!(unset().0, 0, "the usual place");
     let (code, ..) = output(status().env("QUORATE_CONFIG", &file));
     assert_eq!(code, 0, "the environment names the file");
     let file = file.to_str().unwrap();
@@ -32,6 +32,14 @@ fn the_file_the_environment_and_the_command_line_go_one_before_the_other() {
     let given = ["status", "--voter", &one, "--voter", &two, "--voter", &three];
     assert_eq!(output(quorate(given).env("QUORATE_VOTERS", nobody)).0, 0, "before all");
     assert_eq!(output(&mut quorate(["status", "--config", "/nowhere/a.toml"])).0, 78);
+}
+
+/// As `su` leaves the variable.
+#[test]
+fn the_session_of_another_user_is_no_obstacle() {
+    let voters = Voters::start();
+    let mut run = voters.quorate(&["run", "a", "--", "true"]);
+    assert_eq!(output(run.env("XDG_RUNTIME_DIR", "/proc")).0, 0);
 }
 
 // The program under test may have been built beside tests that want TLS anyway.

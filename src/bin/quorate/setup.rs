@@ -157,12 +157,13 @@ pub(crate) struct VoterOptions {
     #[arg(long)]
     ask_password: bool,
 
-    /// The file that has the settings [default: quorate/config.toml in the XDG folders]
+    /// The file that has the settings [default: QUORATE_CONFIG, or quorate/config.toml in the XDG
+    /// folders]
     ///
     /// Its keys are the variables of the environment without QUORATE_, in small letters: voters,
     /// cluster, user, password_file, lease and so on. The command line goes before the
     /// environment, and the environment before the file.
-    #[arg(long, value_name = "FILE", env = "QUORATE_CONFIG")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
@@ -221,12 +222,16 @@ fn has_secret(address: &str) -> bool {
     login.is_some_and(|login| login.contains(':')) || rest.contains("password=")
 }
 
-/// The first that there is of those in the folders of the XDG specification.
+/// The one that the environment names, or the first that there is of those in the folders of the
+/// XDG specification.
 fn usual_file() -> Option<PathBuf> {
-    let folder = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
-    let own = folder("XDG_CONFIG_HOME").map(PathBuf::from);
-    let own = own.or_else(|| folder("HOME").map(|home| Path::new(&home).join(".config")));
-    let shared = folder("XDG_CONFIG_DIRS").unwrap_or_else(|| "/etc/xdg".into());
+    let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(path) = named("QUORATE_CONFIG") {
+        return Some(path.into());
+    }
+    let own = named("XDG_CONFIG_HOME").map(PathBuf::from);
+    let own = own.or_else(|| named("HOME").map(|home| Path::new(&home).join(".config")));
+    let shared = named("XDG_CONFIG_DIRS").unwrap_or_else(|| "/etc/xdg".into());
     let shared: Vec<_> = env::split_paths(&shared).collect();
     // Relative ones do not count, says the specification.
     let folders = own.into_iter().chain(shared).filter(|folder| folder.is_absolute());

@@ -449,8 +449,10 @@ impl DeadlineFile {
 
     fn create() -> io::Result<Self> {
         let of_the_session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        let of_the_session = of_the_session.filter(|path| path.is_absolute() && path.is_dir());
-        PrivateFolder::create(&of_the_session.unwrap_or_else(env::temp_dir)).map(Self)
+        let of_the_session = of_the_session.filter(|path| path.is_absolute());
+        // It may be another user's, as `su` leaves the variable.
+        let there = of_the_session.and_then(|path| PrivateFolder::create(&path).ok());
+        there.map_or_else(|| PrivateFolder::create(&env::temp_dir()), Ok).map(Self)
     }
 
     fn folder(&self) -> &Path {
