@@ -27,6 +27,21 @@ async fn a_field_that_is_no_number_harms_no_other_request_and_is_ended_like_any_
     assert!(ours.is_held());
 }
 
+// They share a record that is no mutex.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_readers_in_java_one_is_ended_and_the_other_reads_on() {
+    let servers = servers::<1>();
+    let (client, readers) = (client(&servers).await, [1, 2].map(|at| Java::new(&servers[0], at)));
+    assert!(readers.iter().all(|java| java.try_read(NAME, LEASE)));
+    let admin = client.redisson().admin();
+    let hold = admin.look(LockKind::Mutex, NAME).await.unwrap().holder().unwrap().hold.clone();
+    admin.end(LockKind::Mutex, NAME, &hold).await.unwrap();
+    let lock = client.redisson().rw_lock(NAME);
+    let left = lock.inspect().await.unwrap().holder().unwrap().hold.clone();
+    assert!(left != hold && lock.try_write().await.unwrap().is_none());
+    assert!(readers.iter().any(|java| java.end_read(NAME).is_some()));
+}
+
 // What a client locks by its own names is another lock.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_of_redisson_and_one_of_ours_do_not_meet() {
