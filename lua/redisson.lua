@@ -52,8 +52,8 @@ local function holder_of(lock)
 end
 
 -- Who has the vote so that `hold` cannot have it too, and what is left of its lease. As strict as
--- Redisson. A record without a mode is that of another kind of lock: Java's readers join it, ours
--- do not.
+-- Redisson. A record without a mode is that of another kind of lock: Java joins it, ours do
+-- not.
 local function in_the_way(lock, hold)
   local mode = redis.call('HGET', lock, 'mode')
   if mode == 'read' and not is_write(hold) then
@@ -358,6 +358,12 @@ local function rw_inspect(key)
       if ms >= 0 then
         list(reading, hold, 0, ms)
       end
+    end
+  end
+  if not by and #reading == 0 then
+    -- Nobody lives who reads, and as long as the record is there nobody gets to write.
+    for _, hold in ipairs(holds) do
+      list(reading, hold, 0, 0)
     end
   end
   local more = { reading, {}, {}, latest(fence) }

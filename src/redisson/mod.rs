@@ -62,8 +62,8 @@ impl Redisson {
     /// readers pass writers that wait, and the only preference is
     /// [`Readers`](Preference::Readers); anything else is [invalid](Error::is_invalid) when the
     /// lock is asked for. A `keep_for` that is shorter than what is left of the lease does not end
-    /// it sooner. Do not give a mutex and a read/write lock the same name: in Java readers join
-    /// the record of a mutex.
+    /// it sooner. Do not give a mutex and a read/write lock the same name: in Java readers and
+    /// writers join the record of a mutex.
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(&self.0, name.as_ref())
     }

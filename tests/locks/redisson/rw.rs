@@ -109,6 +109,11 @@ async fn a_mutex_of_the_same_name_keeps_all_of_ours_out() {
     let guard = mutex.lock().await.unwrap();
     assert!(lock.try_read().await.unwrap().is_none() && lock.try_write().await.unwrap().is_none());
     assert_eq!(lock.inspect().await.unwrap().holder().unwrap().hold, *guard.hold());
+    // Java's are not kept out, as the page says.
+    let java = Java::new(&servers[0], 1);
+    assert!(java.try_write(NAME, LEASE));
+    assert!(java.end_write(NAME).is_some());
+    servers[0].command(&["HDEL", NAME, "mode"]).unwrap();
     guard.release().await.unwrap();
     let reading = lock.read().await.unwrap();
     assert!(mutex.try_lock().await.unwrap().is_none());
@@ -116,6 +121,21 @@ async fn a_mutex_of_the_same_name_keeps_all_of_ours_out() {
     servers[0].command(&["SET", NAME, "no hash"]).unwrap();
     assert!(lock.try_read().await.is_err());
     assert!(client.redisson().admin().clear(LockKind::RwLock, NAME).await.unwrap());
+    lock.try_write().await.unwrap().expect("it is free").release().await.unwrap();
+}
+
+/// A program in Java that read and wrote, and has died: the record outlives what it read by.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_dead_and_keeps_writers_out_is_shown_and_can_be_ended() {
+    let servers = servers::<1>();
+    let client = client(&servers).await;
+    servers[0].command(&["HSET", NAME, "mode", "read", "dead:1", "1"]).unwrap();
+    servers[0].command(&["PEXPIRE", NAME, "600000"]).unwrap();
+    let (lock, admin) = (client.redisson().rw_lock(NAME), client.redisson().admin());
+    assert!(lock.try_write().await.unwrap().is_none());
+    let seen = admin.look(LockKind::RwLock, NAME).await.unwrap();
+    assert_eq!(seen.holder().unwrap().hold.as_str(), "dead:1");
+    assert!(admin.clear(LockKind::RwLock, NAME).await.unwrap());
     lock.try_write().await.unwrap().expect("it is free").release().await.unwrap();
 }
 
