@@ -408,10 +408,13 @@ impl Standings {
             let series = &self.series[voter];
             shift(&series.quarantined, before.is_some(), until.is_some());
             if let Some(KeptOut { quarantined, .. }) = kept_out {
-                if !*is_quiet {
-                    self.log_quarantine(voter, quarantined);
+                // Else it is one that was told before: what came after it was the client's own pause.
+                if until > before {
+                    if !*is_quiet {
+                        self.log_quarantine(voter, quarantined);
+                    }
+                    series.quarantines.of(quarantined.why.reason()).count(1);
                 }
-                series.quarantines.of(quarantined.why.reason()).count(1);
                 let at = now + quarantined.left;
                 self.clock.spawn(&self.runtime, self.look_again(at));
             } else if !*is_quiet {

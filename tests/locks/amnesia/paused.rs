@@ -40,6 +40,30 @@ async fn a_hold_from_before_a_long_pause_ends_at_the_first_answers_of_a_majority
     }
 }
 
+/// The clock of the voter that answers first after a pause seems to have moved, until another shows
+/// the same.
+#[tokio::test(start_paused = true)]
+async fn a_quarantine_that_a_pause_hid_for_a_moment_is_counted_once() {
+    let (snapshotter, _recording) = record();
+    let voters = old_voters(3);
+    let machine = Machine::new("ada");
+    let ada = client_on(&machine, &voters).await;
+    let lock = async |name: &str| {
+        ada.mutex(name).lock().await.expect("two count").release().await.expect("they confirm");
+    };
+    lock("a").await;
+    voters[0].restart_empty();
+    sleep(secs(5)).await;
+    lock("b").await;
+    let mut reasons = counted(&snapshotter, "quorate_quarantines_total").into_keys();
+    assert!(reasons.next().is_some_and(|reason| reason == "embedded-1 restarted"));
+    pause(&machine, secs(2)).await;
+    lock("c").await;
+    let reasons: Vec<_> = counted(&snapshotter, "quorate_quarantines_total").into_keys().collect();
+    assert_eq!(reasons, ["embedded-1 clock_moved"]);
+    assert!(!counts_all(&ada).await);
+}
+
 // What passed of a lease is gone, and no more: a hold whose lease was longer than the pause goes
 // on, and is renewed at once.
 #[tokio::test(start_paused = true)]
