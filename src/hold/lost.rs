@@ -131,8 +131,8 @@ async fn until_lost<F: Future>(entries: &[Entry], work: F) -> Result<F::Output, 
     let (mut lost, mut work) = (one_is_lost(entries), pin!(work));
     poll_fn(|context| {
         // The clock first: a timer may be late, and no work may follow the deadline.
-        if let Some(error) = first_loss(entries)
-            && !crate::mutant!("work_outlives_the_deadline")
+        if !crate::mutant!("work_outlives_the_deadline")
+            && let Some(error) = first_loss(entries)
         {
             return Poll::Ready(Err(error));
         }
