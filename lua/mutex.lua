@@ -1,4 +1,4 @@
--- The scripts of every lock that one holds at a time.
+-- The scripts of a lock that only one hold can have.
 
 ----
 -- tell: says on a lock's channel that the vote is free. The third of ARGV, for all requests, says
@@ -227,8 +227,7 @@ return each(2, 0, 2, 3, shorten)
 -- ARGV, for each request: hold, marker_ms, channel
 --   aloud, channel: as in mutex/release
 -- returns, for each request: code, ms, id
---   1, lease taken away in ms, ''   the vote was the hold's and is free now, but for those of
---                                   another program that shared it
+--   1, lease taken away in ms, ''   the hold had the vote, and has it no more
 --   0, lease left in ms, holder     marked; the hold had no vote here (-2 ms and '': nobody has)
 --   -1, 0, message                  this request failed, alone
 -- atomic, because a renewal between the mark and the deletion would leave one without the other.
@@ -240,7 +239,7 @@ local function force_release(key, args, arg)
   if redis.call('HDEL', lock, hold) == 0 then
     return 0, ms, holder(lock) or ''
   end
-  -- Only in a record of another program it may have shared the vote: the others keep that.
+  -- In a record of another program others may share the vote. They keep it.
   local other = holder(lock)
   if other and other ~= 'mode' then
     return 1, ms, ''

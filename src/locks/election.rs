@@ -162,8 +162,8 @@ impl Election {
     /// Follows who leads: a stream that begins with who leads now, and goes on with each change.
     ///
     /// It listens to the voters, and asks all of them when some of them say that something has
-    /// changed, when messages may have been lost, and by the
-    /// [poll interval](crate::Builder::poll_interval). So it shows a change within a round trip,
+    /// changed, when messages may have been lost, when the lease of the leader would end, and by
+    /// the [poll interval](crate::Builder::poll_interval). So it shows a change within a round trip,
     /// and misses no change that lasts. It never shows a leader whom no majority names, and a
     /// value that was replaced never comes back.
     ///
