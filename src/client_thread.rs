@@ -15,9 +15,6 @@ use tokio::runtime::{self, Handle, Runtime};
 
 use crate::proto::Error;
 
-/// So many names are looked up at once.
-const LOOKUPS: usize = 4;
-
 /// With the process that started it: a forked one has only the thread that forked.
 static STARTED: Mutex<Option<(u32, Runtime)>> = Mutex::new(None);
 
@@ -42,13 +39,14 @@ pub(crate) fn runtime() -> Result<Handle, Error> {
 /// for each voter that is asked, though it is awake.
 fn start() -> io::Result<Runtime> {
     let mut builder = runtime::Builder::new_multi_thread();
-    // Those that come after the first look up the names of servers, and end soon.
+    // Those that come after the first do what must not block it, and end soon. Nothing of this
+    // library stays on one for long: functions of its users may, so their number is tokio's own.
     let is_first = AtomicBool::new(true);
     let name = move || {
         let is_first = is_first.swap(false, Ordering::Relaxed);
-        if is_first { "quorate".into() } else { "quorate-lookup".into() }
+        if is_first { "quorate".into() } else { "quorate-pool".into() }
     };
-    builder.worker_threads(1).max_blocking_threads(LOOKUPS).thread_name_fn(name).enable_all();
+    builder.worker_threads(1).thread_name_fn(name).enable_all();
     // Tokio panics where the system gives it no thread.
     panic::catch_unwind(AssertUnwindSafe(|| builder.build()))
         .unwrap_or_else(|_| Err(io::Error::other("the system gives no further one")))

@@ -180,7 +180,9 @@ impl Builder {
     /// process share. To hand a request to that thread and its answer back costs some tens of
     /// microseconds; on the runtime of its callers a client saves them. But then **a blocked thread
     /// of this runtime can lose locks**, whatever its other threads do, and when the runtime ends,
-    /// all calls fail with [`is_closed`](Error::is_closed).
+    /// all calls fail with [`is_closed`](Error::is_closed). Each new connection needs the pool for
+    /// blocking work (`spawn_blocking`) for a moment: while all its threads are taken, a connection
+    /// that ends is not replaced.
     ///
     /// By default a client of voters inside the process lives on the runtime in which it connects.
     ///

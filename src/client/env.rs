@@ -7,7 +7,7 @@ use super::{Builder, Cluster, VoterSet};
 use crate::voter::Tls;
 use crate::{
     proto::{Error, RestartGuard},
-    voter::Credentials,
+    voter::{Credentials, SingleFlight},
 };
 
 const VOTERS: &str = "QUORATE_VOTERS";
@@ -206,18 +206,23 @@ impl Variables {
             }
             (None, None, None) => return Ok(builder),
             _ => {
+                let reading = SingleFlight::new();
                 return Ok(builder.credentials(move |_| {
-                    // A small file, read once in a connection.
-                    let read = file.as_ref().map(|file| {
-                        let text = fs::read_to_string(file).map_err(|why| format!("{file}: {why}"));
-                        text.map(|text| text.trim_end().to_owned())
-                    });
-                    let password = read.unwrap_or_else(|| Ok(password.clone().unwrap_or_default()));
-                    let credentials = password.map(|password| match &user {
-                        Some(user) => Credentials::new(user, password),
-                        None => Credentials::password(password),
-                    });
-                    async move { credentials }
+                    // A disk may take its time, and renewals run on this thread.
+                    let read = file
+                        .clone()
+                        .map(|file| reading.outcome(|_| false, move || read_password(&file)));
+                    let (user, password) = (user.clone(), password.clone());
+                    async move {
+                        let password = match read {
+                            Some(read) => read.await.map_err(|why| why.to_string())??,
+                            None => password.unwrap_or_default(),
+                        };
+                        Ok::<_, String>(match user {
+                            Some(user) => Credentials::new(user, password),
+                            None => Credentials::password(password),
+                        })
+                    }
                 }));
             }
         };
@@ -279,6 +284,11 @@ impl Variables {
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
+}
+
+fn read_password(file: &str) -> Result<String, String> {
+    let text = fs::read_to_string(file).map_err(|why| format!("{file}: {why}"))?;
+    Ok(text.trim_end().to_owned())
 }
 
 fn wrong(name: &str, value: &str, expected: &str) -> Error {

@@ -9,6 +9,7 @@ mod pauses;
 mod request;
 mod seat;
 mod single;
+mod single_flight;
 mod standings;
 mod task;
 
@@ -25,6 +26,7 @@ pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;
 pub(crate) use single::{Address, Looks, Provider, Security, SingleNode};
+pub(crate) use single_flight::SingleFlight;
 pub(crate) use standings::{Cast, Standings};
 pub(crate) use task::VoterReply;
 pub(crate) use task::{Seen, Voter};

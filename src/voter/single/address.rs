@@ -3,6 +3,8 @@
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+#[cfg(feature = "tls")]
+use fred::types::config::TlsConnector;
 use fred::types::{
     RespVersion,
     config::{Config, Server, ServerConfig},
@@ -14,7 +16,7 @@ use url::Url;
 use super::Security;
 use crate::proto::Error;
 #[cfg(feature = "tls")]
-use crate::voter::Tls;
+use crate::voter::{SingleFlight, Tls};
 
 /// How long whoever is asked for credentials may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,6 +46,9 @@ pub(super) struct Secured {
     /// Where the scheme asks for TLS.
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Arc<Tls>>,
+    /// Reads the files of TLS, also for copies of this.
+    #[cfg(feature = "tls")]
+    reading: Arc<SingleFlight<Result<TlsConnector, String>>>,
 }
 
 const SCHEMES: &str = "redis://, rediss://, redis+unix:// or redis-sentinel://";
@@ -179,11 +184,11 @@ impl Secured {
     #[cfg(feature = "tls")]
     fn new(config: Config, scheme: &str, security: &Security) -> Result<Self, String> {
         if !scheme.starts_with("rediss") {
-            return Ok(Self { config, tls: None });
+            return Ok(Self { config, tls: None, reading: Arc::default() });
         }
         let tls = security.tls.clone().unwrap_or_default();
         let config = Config { tls: Some(tls.connector()?.into()), ..config };
-        Ok(Self { config, tls: Some(tls.into()) })
+        Ok(Self { config, tls: Some(tls.into()), reading: Arc::default() })
     }
 
     #[cfg(not(feature = "tls"))]
@@ -203,8 +208,11 @@ impl Secured {
     pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
         #[cfg(feature = "tls")]
         if let Some(tls) = self.tls.as_ref().filter(|tls| tls.has_files()) {
-            let tls = Some(Arc::clone(tls).read().await?.into());
-            return Ok(Config { tls, ..self.config.clone() });
+            let tls = Arc::clone(tls);
+            // A disk may take its time, and renewals run on this thread.
+            let read = self.reading.outcome(|_| false, move || tls.connector()).await;
+            let read = read.map_err(|error| format!("cannot use TLS: {error}"))?;
+            return Ok(Config { tls: Some(read?.into()), ..self.config.clone() });
         }
         Ok(self.config.clone())
     }

@@ -52,10 +52,10 @@ pub(super) struct Dialer {
 impl Dialer {
     pub(super) fn new(address: Address) -> Self {
         let lookout = address.sentinels.as_ref().map(|sentinels| Lookout {
-            contacts: sentinels.all.iter().map(|_| None).collect(),
+            contacts: sentinels.all.iter().map(|_| Contact::default()).collect(),
             sentinels: Arc::clone(sentinels),
         });
-        let connector = Connector { address, patience: CONNECTING };
+        let connector = Connector { address, latest: None, patience: CONNECTING };
         Self { connector, lookout, demotions: 0, latest: None }
     }
 
@@ -114,6 +114,8 @@ impl Dialer {
 /// more the next time.
 pub(super) struct Connector {
     address: Address,
+    /// The answer to a look-up of its name that was used last.
+    latest: Option<Moment>,
     /// How long the next attempt may take.
     patience: Duration,
 }
@@ -135,7 +137,7 @@ impl Connector {
         backlog: usize,
     ) -> Result<(Arc<Link>, Router), Arc<str>> {
         let started = Clock::System.now();
-        let connected = Link::connected(config, self.patience, backlog).await;
+        let connected = Link::connected(config, &mut self.latest, self.patience, backlog).await;
         let took = Clock::System.now().since(started);
         if connected.is_ok() || took >= self.patience {
             self.patience = (2 * took).clamp(CONNECTING, LONGEST_CONNECTING);
@@ -177,11 +179,11 @@ impl Inquirer {
     pub(in crate::voter) async fn connect(address: Address) -> Outcome<Self> {
         // The user's function has a limit of its own.
         let config = address.config().await.map_err(Cause::Unreachable)?;
-        Self::connect_by(config).await.map_err(Cause::Unreachable)
+        Self::connect_by(config, &mut None).await.map_err(Cause::Unreachable)
     }
 
-    async fn connect_by(config: Config) -> Result<Self, Arc<str>> {
-        let connected = Link::connected(config, CONNECTING, NO_BACKLOG);
+    async fn connect_by(config: Config, latest: &mut Option<Moment>) -> Result<Self, Arc<str>> {
+        let connected = Link::connected(config, latest, CONNECTING, NO_BACKLOG);
         let connected = time::timeout(LONGEST_QUESTION, connected).await;
         let late = || format!("no connection within {LONGEST_QUESTION:?}").into();
         let (link, router) = connected.unwrap_or_else(|_| Err(late()))?;
@@ -229,7 +231,14 @@ impl Primary {
 /// The connections to all sentinels of a service, each kept for as long as it answers.
 pub(super) struct Lookout {
     sentinels: Arc<Sentinels>,
-    contacts: Vec<Option<Inquirer>>,
+    contacts: Vec<Contact>,
+}
+
+#[derive(Default)]
+struct Contact {
+    inquirer: Option<Inquirer>,
+    /// The answer to a look-up of its name that was used last.
+    latest: Option<Moment>,
 }
 
 impl Lookout {
@@ -268,22 +277,23 @@ impl Lookout {
 
 /// Asks on the connection that there is, and where that fails on a new one.
 async fn ask_sentinel(
-    contact: &mut Option<Inquirer>,
+    contact: &mut Contact,
     secured: &Secured,
     service: &str,
     asked: Moment,
 ) -> Result<Primary, Arc<str>> {
     let answer = async {
         // Taken out, so that a question which is given up half way ends its connection.
-        if let Some(kept) = contact.take()
+        if let Some(kept) = contact.inquirer.take()
             && let Ok(primary) = ask_for_primary(&kept, service, asked).await
         {
-            *contact = Some(kept);
+            contact.inquirer = Some(kept);
             return Ok(primary);
         }
-        let inquirer = Inquirer::connect_by(secured.fresh().await?).await?;
+        let config = secured.fresh().await?;
+        let inquirer = Inquirer::connect_by(config, &mut contact.latest).await?;
         let primary = ask_for_primary(&inquirer, service, asked).await?;
-        *contact = Some(inquirer);
+        contact.inquirer = Some(inquirer);
         Ok(primary)
     };
     let late = || Err(format!("no answer within {LONGEST_QUESTION:?}").into());

@@ -7,6 +7,7 @@
 //! answered, and one more, for all of them, follows their answers.
 
 use std::{
+    net::SocketAddr,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -15,15 +16,15 @@ use std::{
 };
 
 use bytes::Bytes;
-#[cfg(unix)]
-use fred::types::config::ServerConfig;
 use fred::{
     clients::Client,
     error::{Error, ErrorKind},
     interfaces::{ClientLike, EventInterface},
     types::{
         ClusterHash, ConnectHandle, CustomCommand, Resp3Frame as Frame, Value as Argument,
-        config::{Config, ConnectionConfig, Options, PerformanceConfig, Server, TcpConfig},
+        config::{
+            Config, ConnectionConfig, Options, PerformanceConfig, Server, ServerConfig, TcpConfig,
+        },
     },
 };
 use futures::{FutureExt, future::BoxFuture};
@@ -33,10 +34,10 @@ use tokio::{
     time,
 };
 
-use super::wire;
+use super::{names::addresses, wire};
 use crate::{
     clock::{Clock, Moment},
-    proto::Cause,
+    proto::{Cause, Rounded},
     scripts::Value,
     settings::ReplicaAcks,
     voter::{Identity, Outcome, Stamp, contract::begin, lock},
@@ -123,18 +124,57 @@ struct Trouble {
     latest: Arc<str>,
 }
 
+/// Why an address leads to no connection.
+struct ConnectFailure {
+    why: Arc<str>,
+    /// There was more than an error of the network: no other address of the server is better.
+    has_answered: bool,
+}
+
 impl Link {
     /// A connection that stands, with the router that keeps it; or why there is none. `patience` is
-    /// how long connecting may take.
+    /// how long the look-up of a name may be waited for, and how long an address may take then.
+    /// `latest`: see [`addresses`].
     ///
-    /// It is of one connection at most, so that nothing that was meant for it can leave on another.
-    /// With a client that connects again it could: what is asked for between the end of its task
-    /// and the next start of it waits in its queue, and goes first.
+    /// fred looks names up on threads of the runtime, so it gets numbers only. These it has read on
+    /// such a thread, too, which takes no time.
     pub(super) async fn connected(
         config: Config,
+        latest: &mut Option<Moment>,
         patience: Duration,
         backlog: usize,
     ) -> Result<(Arc<Self>, Router), Arc<str>> {
+        let place: Arc<str> = place(&config).into();
+        let ServerConfig::Centralized { server } = config.server.clone() else {
+            let connecting = Self::connected_at(config, place, patience, backlog);
+            return connecting.await.map_err(|failure| failure.why);
+        };
+        let Ok(found) = time::timeout(patience, addresses(&server.host, latest)).await else {
+            let (host, patience) = (server.host, Rounded(patience));
+            return Err(format!("no address of `{host}` is known after {patience}").into());
+        };
+        let mut why = Arc::from(CLOSED);
+        for address in found? {
+            let server = Server { host: numeric(address).into(), ..server.clone() };
+            let config = Config { server: ServerConfig::Centralized { server }, ..config.clone() };
+            match Self::connected_at(config, Arc::clone(&place), patience, backlog).await {
+                Ok(connected) => return Ok(connected),
+                Err(failure) if failure.has_answered => return Err(failure.why),
+                Err(failure) => why = failure.why,
+            }
+        }
+        Err(why)
+    }
+
+    /// It is of one connection at most, so that nothing that was meant for it can leave on another.
+    /// With a client that connects again it could: what is asked for between the end of its task
+    /// and the next start of it waits in its queue, and goes first.
+    async fn connected_at(
+        config: Config,
+        place: Arc<str>,
+        patience: Duration,
+        backlog: usize,
+    ) -> Result<(Arc<Self>, Router), ConnectFailure> {
         // Without a reconnection policy only a client that fails fast connects at all.
         let config = Config { fail_fast: true, ..config };
         let performance = PerformanceConfig {
@@ -150,7 +190,6 @@ impl Link {
             tcp: TcpConfig { nodelay: Some(true), ..TcpConfig::default() },
             ..ConnectionConfig::default()
         };
-        let place = place(&config).into();
         let client = Client::new(config, Some(performance), Some(connection), None);
         let trouble = Trouble { errors: client.error_rx(), latest: CLOSED.into() };
         let count = Err(Cause::Unheard);
@@ -174,7 +213,11 @@ impl Link {
         let mut router = Router(link.client.connect());
         tokio::select! {
             // fred says how long this may take, and what went wrong where the router ends first.
-            () = router.ended() => Err(link.trouble()),
+            ended = &mut router.0 => {
+                let error = ended.ok().and_then(Result::err);
+                let has_answered = error.is_none_or(|error| *error.kind() != ErrorKind::IO);
+                Err(ConnectFailure { why: link.trouble(), has_answered })
+            }
             _ = connections.recv() => Ok((link, router)),
         }
     }
@@ -318,6 +361,12 @@ impl Link {
             _ => true,
         }
     }
+}
+
+/// With the zone of an IPv6 address that has one.
+fn numeric(address: SocketAddr) -> String {
+    let text = address.to_string();
+    text.rsplit_once(':').map_or_else(String::new, |(host, _)| host.to_owned())
 }
 
 fn place(config: &Config) -> String {

@@ -9,6 +9,7 @@ mod dial;
 mod identity;
 mod link;
 mod listen;
+mod names;
 mod standing;
 #[cfg(feature = "tls")]
 mod tls;

@@ -11,10 +11,10 @@ use fred::{
     rustls_native_certs::load_native_certs,
     types::config::TlsConnector,
 };
-use tokio::{task, time};
+use tokio::time;
 use webpki::{EndEntityCert, Error::CertExpired, Error::CertNotValidYet, KeyUsage};
 
-use crate::series;
+use crate::{series, voter::SingleFlight};
 
 /// Between two looks at the client's own certificate.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -119,22 +119,16 @@ impl Tls {
         self.authorities.iter().chain(client).any(|pem| matches!(pem, Pem::File(_)))
     }
 
-    /// A connector by what is in the files now.
-    pub(super) async fn read(self: Arc<Self>) -> Result<TlsConnector, String> {
-        // A disk may take its time, and renewals run on this thread.
-        let read = task::spawn_blocking(move || self.connector());
-        read.await.unwrap_or_else(|error| Err(format!("cannot use TLS: {error}")))
-    }
-
     /// Says in the metrics when the client's own certificate begins and ends, again and again, as
     /// its file may be replaced. Ends at once if there is none.
     pub(super) async fn tell_of_certificate(self: Arc<Self>) {
         let Some((certificates, _)) = &self.client else { return };
+        let reading = SingleFlight::new();
         loop {
             let pem = certificates.clone();
-            let read = task::spawn_blocking(move || {
-                validity(pem.certificates("the client's certificate").ok()?.first()?)
-            });
+            let validity =
+                move || validity(pem.certificates("the client's certificate").ok()?.first()?);
+            let read = reading.outcome(|_| false, validity);
             // One that cannot be read is the cause of the next connection that fails.
             if let Ok(Some([start, end])) = read.await {
                 series::CERTIFICATE_START.set(start.as_secs_f64());

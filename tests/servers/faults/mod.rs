@@ -8,4 +8,6 @@ mod away;
 mod contention;
 mod cost;
 mod known;
+#[cfg(target_os = "linux")]
+mod names;
 mod runtime;

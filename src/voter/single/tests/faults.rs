@@ -24,7 +24,9 @@ async fn nothing_leaves_by_a_connection_that_is_not_confirmed_in_time() {
     let server = RedisServer::start();
     let address = Address::parse(&server.url(), &Security::default()).unwrap();
     let (link, _router) =
-        Link::connected(address.secured.config.clone(), CONNECTING, NO_BACKLOG).await.unwrap();
+        Link::connected(address.secured.config.clone(), &mut None, CONNECTING, NO_BACKLOG)
+            .await
+            .unwrap();
     let (gate, now) = (Gate::default(), Clock::System.now());
     gate.open(&link);
     assert!(gate.pass().is_ok(), "nobody has to confirm it");
