@@ -1,5 +1,7 @@
 //! What the command starts ends with it, and where the program cannot end it somebody else does.
 
+use std::process::Command;
+
 use quorate_support::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -51,6 +53,34 @@ fn all_of_the_group_die_with_the_program() {
         eventually("all of them are dead", || members(running.group).is_empty());
         // The lock ends with its lease: it is not given back.
         voters.0.iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
+    }
+}
+
+/// The processes among these that `pgrep`, and so `pkill`, finds by the program's name.
+fn named(options: &[&str], own: &[u32]) -> Vec<u32> {
+    let found = Command::new("pgrep").args(options).arg("quorate").output();
+    let found = found.expect("pgrep is there (package procps)").stdout;
+    let found = String::from_utf8(found).expect("they are numbers");
+    let mut found: Vec<u32> = found.lines().filter_map(|id| id.parse().ok()).collect();
+    // Other tests run the program, too.
+    found.retain(|id| own.contains(id));
+    found
+}
+
+// `pkill -9 quorate`, `pkill -9 -f quorate`, and `killall -9 quorate`, which wants the whole name.
+#[test]
+fn a_kill_by_the_programs_name_leaves_nothing_of_the_group() {
+    let voters = Voters::start();
+    for (number, options) in [&[][..], &["-f"], &["-x"]].into_iter().enumerate() {
+        let name = format!("killed by name {number}");
+        let mut running = Running::start(&mut voters.run(&[&name], FAMILY));
+        assert_eq!(running.says(), "ready");
+        let own = [vec![running.id()], children(running.id()), members(running.group)].concat();
+        let named = named(options, &own);
+        assert!(named.contains(&running.id()), "{options:?}: {named:?}");
+        named.iter().for_each(|id| kill(*id, Signal::KILL));
+        running.wait();
+        eventually("all of them are dead", || members(running.group).is_empty());
     }
 }
 

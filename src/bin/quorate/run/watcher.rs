@@ -4,13 +4,18 @@
 //! It is this program once more, in a session of its own, with all signals blocked. It reads from
 //! a pipe that only the program holds: which process group the command has, and when to kill it.
 //! Each later moment replaces the one before. It kills the group when the moment has come, so the
-//! program may be stopped; and when the pipe ends, so the program may be killed.
+//! program may be stopped; and when the pipe ends, so the program may be killed. A kill by the
+//! program's name does not meet it: neither its name nor its command line has that in it.
 
 use std::{
-    ffi::OsString,
+    env,
+    ffi::{CStr, OsStr, OsString},
     fs,
     io::{self, Write},
-    os::fd::{AsFd, BorrowedFd},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::{ffi::OsStrExt, process::CommandExt},
+    },
     path::Path,
     process::{Child, ChildStdin, Stdio},
     time::Duration,
@@ -33,6 +38,12 @@ use crate::{clock, process};
 
 /// The hidden argument.
 pub(crate) const WATCH: &str = "__watch";
+
+/// What it is called in lists of processes, and in its command line.
+const NAME: &CStr = c"lock-watcher";
+
+/// The variable with the folder.
+const FOLDER: &str = "FOLDER";
 
 /// What the watcher is told, each in as many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +93,8 @@ impl Watcher {
     /// watched from the beginning: the program may be killed before it says anything.
     pub(crate) fn start(folder: &Path, running: Option<Pid>) -> io::Result<Self> {
         let mut command = process::again();
-        command.arg(WATCH).arg(folder).env_clear();
+        command.arg0(OsStr::from_bytes(NAME.to_bytes())).arg(WATCH).env_clear();
+        command.env(FOLDER, folder);
         command.args(running.map(|group| group.to_string()));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // It keeps the mask of the thread that starts it: no signal but SIGKILL ends it, also where
@@ -132,10 +144,10 @@ impl Watcher {
 
 /// The watcher itself.
 pub(crate) fn watch(arguments: &[OsString]) {
-    process::rename(c"quorate-watch");
+    process::rename(NAME);
     // Signals of the terminal are not for it. It may lead a session already.
     let _ = setsid();
-    let group = arguments.get(1).and_then(|group| group_of(group.to_str()?.parse().ok()?));
+    let group = arguments.first().and_then(|group| group_of(group.to_str()?.parse().ok()?));
     let mut watched = WatchedGroup { group, kill_at: None };
     let alarm = Alarm::new();
     loop {
@@ -147,7 +159,7 @@ pub(crate) fn watch(arguments: &[OsString]) {
         watched.kill_if_due();
     }
     watched.kill();
-    if let Some(folder) = arguments.first() {
+    if let Some(folder) = env::var_os(FOLDER) {
         let _ = fs::remove_dir_all(folder);
     }
 }
