@@ -3,7 +3,10 @@
 use std::{
     env,
     fs::{self, Permissions},
+    io::{Read, Write},
+    net::{Shutdown, TcpStream},
     os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
     process::Command,
     time::{Duration, Instant},
 };
@@ -168,6 +171,58 @@ fn several_have_servers_of_their_own() {
     let [one, other] = both.each_ref().map(Tried::ports);
     assert_eq!([one.len(), other.len()], [3, 3]);
     assert!(one.iter().all(|port| !other.contains(port)), "{one:?} {other:?}");
+}
+
+// Nobody without the password, which only this user can read, gets a server to do anything: such as
+// to write a file of this user's.
+#[test]
+fn another_user_of_the_machine_can_do_nothing_with_its_servers() {
+    let tried = Tried::start();
+    let file = tried.export.split('\'').nth(3).expect("it names the file with the password");
+    let password = fs::read_to_string(file).expect("it is there");
+    let folder = Path::new(file).parent().expect("it is in a folder");
+    assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(password.len() > 16 && !tried.export.contains(&password));
+    for id in &tried.processes {
+        let line = fs::read_to_string(format!("/proc/{id}/cmdline")).expect("it runs");
+        assert!(!line.contains(&password), "{line}");
+    }
+    let answer = |port: &str, login: &str, command: &str| {
+        let mut server = TcpStream::connect(format!("127.0.0.1:{port}")).expect("it listens");
+        write!(server, "{login}{command}\r\n").unwrap();
+        server.shutdown(Shutdown::Write).unwrap();
+        let mut said = String::new();
+        server.read_to_string(&mut said).expect("it answers and closes");
+        said.lines().last().expect("it answers").to_owned()
+    };
+    for port in tried.ports() {
+        for command in ["PING", "CONFIG SET dir /tmp", "CONFIG GET dir", "GET a", "FLUSHALL"] {
+            let said = answer(port, "", command);
+            assert!(said.starts_with("-NOAUTH"), "{command}: {said}");
+        }
+        // Nor does the password let anybody do more than clients do.
+        for command in ["CONFIG SET dir /tmp", "SAVE", "GET a", "FLUSHALL", "SHUTDOWN", "ACL LIST"]
+        {
+            let said = answer(port, &format!("AUTH quorate {password}\r\n"), command);
+            assert!(said.starts_with("-NOPERM"), "{command}: {said}");
+        }
+    }
+}
+
+#[test]
+fn its_clients_have_the_rights_of_the_clients_of_a_node_and_may_look_for_locks() {
+    let tried = Tried::start();
+    let file = tried.export.split('\'').nth(3).expect("it names the file with the password");
+    let users = fs::read_to_string(Path::new(file).with_file_name("users.acl")).unwrap();
+    let rights = |users: &str| {
+        let line = users.lines().find_map(|line| line.strip_prefix("user quorate on "));
+        let rights = line.and_then(|line| line.split_once(' ')).expect("it has a password").1;
+        rights.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let expected = [rights(&read_file("deploy/users.acl")), vec!["+scan".to_owned()]].concat();
+    assert_eq!(rights(&users), expected);
+    let (code, said, errors) = output(&mut tried.shell("quorate doctor --ignore domains -v"));
+    assert_eq!(code, 0, "{said}{errors}");
 }
 
 // A setting that locks rely on is changed in both places.

@@ -5,8 +5,8 @@
 use std::{
     env,
     fs::{self, File},
-    io::{self, ErrorKind, Read, Write},
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    io::{self, ErrorKind},
+    net::{Ipv4Addr, TcpListener},
     ops::RangeInclusive,
     os::unix::process::CommandExt,
     path::Path,
@@ -32,8 +32,8 @@ use crate::{
 /// Start three servers on this machine, to try locks with
 ///
 /// Says what to export in another terminal, and what to try there. Needs `redis-server` or
-/// `valkey-server` in PATH. The servers listen to 127.0.0.1 alone, and end with this command; so do
-/// their data.
+/// `valkey-server` in PATH. The servers listen to 127.0.0.1 alone, for whoever has their password:
+/// it is in a file that only you can read. They end with this command; so do their data.
 #[derive(Debug, Args)]
 pub(crate) struct TryOptions {}
 
@@ -56,12 +56,27 @@ const SETTINGS: [[&str; 2]; 7] = [
     ["--save", ""],
 ];
 
-/// For so long a server may take to start, and to answer.
+/// For so long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// In the folder of each server.
 const LOG: &str = "log";
+/// What it says there when it listens.
+const READY: &str = "Ready to accept connections";
+
+// In the folder of all, which nobody else can read. No command line has the password.
+
+/// Who may log in to the servers.
+const USERS: &str = "users.acl";
+const PASSWORD: &str = "password";
+
+/// Of the clients, as in `deploy/users.acl`, and `scan` for `quorate status`. Whoever gets to know
+/// the password can do nothing else: such as who listens where a server was killed.
+const RIGHTS: &str = "resetkeys resetchannels ~quorate:{* &quorate:{* &quorate:calls:* -@all \
+    +hello +client|id +select +ping +info +config|get +eval +evalsha +subscribe +unsubscribe +get \
+    +set +hset +hget +hgetall +hdel +hexists +pttl +pexpire +pexpireat +exists +del +publish +time \
+    +zadd +zrem +zscore +zrank +zcard +zcount +zrange +zrangebyscore +scan";
 
 pub(crate) async fn run(_: TryOptions, console: &Console) -> Result<Code, Failure> {
     let mut interrupts = Signals::listen(&INTERRUPTS)?;
@@ -106,33 +121,22 @@ struct Server {
 }
 
 impl Server {
-    fn spawn(program: &str, port: u16, folder: &Path, group: Pid) -> io::Result<Self> {
-        fs::create_dir(folder)?;
+    fn spawn(program: &str, port: u16, all: &Path, group: Pid) -> io::Result<Self> {
+        let folder = all.join(port.to_string());
+        fs::create_dir(&folder)?;
         let log = File::create(folder.join(LOG))?;
         let process = Command::new(program)
             .args(SETTINGS.as_flattened())
             .args(["--port", &port.to_string(), "--dir"])
             .arg(folder)
+            .arg("--aclfile")
+            .arg(all.join(USERS))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .process_group(group.as_raw())
             .spawn()?;
         Ok(Self { port, process })
-    }
-
-    /// Whether this very process does, and not another one that has the port.
-    fn answers(&self) -> bool {
-        let ask = || -> io::Result<String> {
-            let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?;
-            connection.set_read_timeout(Some(Duration::from_secs(1)))?;
-            connection.write_all(b"INFO server\r\nQUIT\r\n")?;
-            let mut answer = String::new();
-            connection.read_to_string(&mut answer)?;
-            Ok(answer)
-        };
-        let own = format!("process_id:{}", self.process.id());
-        ask().is_ok_and(|answer| answer.lines().any(|line| line == own))
     }
 }
 
@@ -155,6 +159,14 @@ impl Servers {
         let leader =
             WaitingCommand::start(&["true".into()]).map_err(Failure::system("the group"))?;
         watcher.watch(leader.group()).map_err(Failure::system("the watcher"))?;
+        let password = format!("{:032x}", rand::random::<u128>());
+        let users = format!(
+            "user default off sanitize-payload ~* &* +@all\nuser quorate on >{password} {RIGHTS}\n"
+        );
+        for (name, text) in [(USERS, users), (PASSWORD, password)] {
+            let written = fs::write(folder.path().join(name), text);
+            written.map_err(Failure::system("the password"))?;
+        }
         let mut servers = Self { running: Vec::new(), leader, watcher, folder };
         let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
         let mut ports = PORTS.filter(is_free);
@@ -170,14 +182,18 @@ impl Servers {
 
     /// There is none more where another process has taken the port meanwhile.
     async fn start_one(&mut self, program: &str, port: u16) -> Result<(), Failure> {
-        let folder = self.folder.path().join(port.to_string());
-        let server = Server::spawn(program, port, &folder, self.leader.group());
+        let folder = self.folder.path();
+        let server = Server::spawn(program, port, folder, self.leader.group());
         let mut server = server.map_err(Failure::system(PROGRAMS[0]))?;
         let until = clock::now() + PATIENCE;
-        while !server.answers() {
+        loop {
             let has_ended = !matches!(server.process.try_wait(), Ok(None));
+            let log = folder.join(port.to_string()).join(LOG);
+            let log = fs::read_to_string(log).unwrap_or_default();
+            if log.contains(READY) {
+                break;
+            }
             if has_ended || clock::now() >= until {
-                let log = fs::read_to_string(folder.join(LOG)).unwrap_or_default();
                 if log.contains("already in use") {
                     return Ok(());
                 }
@@ -196,11 +212,13 @@ impl Servers {
         let (voters, ports) = (urls.join(" "), ports.join(", "));
         let ids: Vec<_> = self.running.iter().map(|server| server.process.id()).collect();
         let (two, last) = (format!("{} {}", ids[0], ids[1]), ids[2]);
+        let password = self.folder.path().join(PASSWORD).display().to_string();
+        let password = password.replace('\'', r"'\''");
         format!(
             "\
 Three servers listen to 127.0.0.1 (ports {ports}) until you press Ctrl-C. In another terminal:
 
-export QUORATE_VOTERS='{voters}'
+export QUORATE_VOTERS='{voters}' QUORATE_USER=quorate QUORATE_PASSWORD_FILE='{password}'
 
 1. Hold a lock while a command runs. In a third terminal, the same line waits for the first.
    quorate run demo -- sh -c 'while sleep 1; do date; done'
