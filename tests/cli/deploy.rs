@@ -160,6 +160,20 @@ fn one_of_the_pods_leads_and_the_other_when_it_ends() {
     assert!(desks[1].leads());
 }
 
+// Whoever takes all places there has each leader restarted in turn.
+#[test]
+fn only_its_node_reaches_the_port_of_a_leader_that_probes_ask() {
+    let text = read_file(LEADER);
+    let (pods, policy) = text.split_once("\n---\n").expect("a policy follows");
+    assert!(pods.contains("containerPort: 4040"), "{pods}");
+    assert!(policy.contains("kind: NetworkPolicy") && policy.contains("policyTypes: [Ingress]"));
+    let label = "app.kubernetes.io/name: scheduler";
+    assert!(pods.contains(label) && policy.contains(label));
+    let ports: Vec<_> =
+        policy.lines().filter_map(|line| line.trim().strip_prefix("port: ")).collect();
+    assert_eq!(ports, ["8080"]);
+}
+
 #[test]
 fn the_nodes_of_kubernetes_are_those_that_the_jobs_name() {
     for pod in [CRON_JOB, LEADER].map(read_file) {

@@ -4,6 +4,7 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     process::Command,
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
@@ -158,6 +159,84 @@ fn slow_clients_hold_up_nobody() {
         assert_eq!(read(stream).as_deref(), Some(""), "it is given up");
     }
     assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+}
+
+/// Takes all places, again and again, until it is dropped. Each connection sends this, and no more.
+struct Crowd {
+    stop: mpsc::Sender<()>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Crowd {
+    fn start(desk: Desk, sends: &'static str) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let (come, has_come) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                let all: Vec<_> = (0..16).filter_map(|_| TcpStream::connect(desk.0).ok()).collect();
+                for mut stream in &all {
+                    let _ = stream.write_all(sends.as_bytes());
+                }
+                let _ = come.send(());
+                // As long as none of them has been given up.
+                all[0].set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
+                let _ = (&all[0]).read_to_end(&mut Vec::new());
+            }
+        });
+        has_come.recv().expect("it begins");
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        let _ = self.stop.send(());
+        let _ = self.thread.take().expect("it is there").join();
+    }
+}
+
+// A kubelet waits for a second, and ends the pod after three probes that failed.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "real clients wait in real time")]
+fn whoever_takes_all_places_and_does_not_go_on_keeps_no_probe_out() {
+    let voters = Voters::start();
+    let desk = Desk::new();
+    let _leader = Running::start(&mut lead(&voters, desk, "10.0.0.1:80"));
+    for sends in ["", "GET /leader HT", "GET /healthz HTTP/1.1\r\n\r\n"] {
+        let _crowd = Crowd::start(desk, sends);
+        for _ in 0..8 {
+            let asked = Instant::now();
+            assert_eq!(desk.asks("GET", "/healthz"), Some((200, "ok\n".to_owned())), "{sends}");
+            assert!(asked.elapsed() < Duration::from_secs(1), "{sends}: {:?}", asked.elapsed());
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+// Each look asks all servers for the locks of all kinds.
+#[test]
+fn who_else_has_the_lock_is_asked_once_a_second_for_all() {
+    const ASKERS: usize = 12;
+    const EACH: usize = 20;
+    let voters = Voters::start();
+    let desk = Desk::new();
+    let _holder = Running::start(&mut voters.run(&["a"], "exec sleep 1000"));
+    let listen = desk.0.to_string();
+    let _waits = Running::start_soon(&mut voters.run(&["a", "--listen", &listen], "true"));
+    eventually("it says who has it", || says_that_another_has_it(desk));
+    let looks = || -> u64 { voters.0.iter().map(|server| server.calls("evalsha")).sum() };
+    let before = looks();
+    let ask = move || (0..EACH).all(|_| says_that_another_has_it(desk));
+    let askers = [(); ASKERS].map(|()| thread::spawn(ask));
+    assert!(askers.into_iter().all(|asker| asker.join().expect("it ends")));
+    // Four of each server a look, and what the holder and the waiter ask meanwhile.
+    let asked = looks() - before;
+    let of_each = 3 * 4 * u64::try_from(ASKERS * EACH).expect("not as many");
+    assert!(asked < of_each / 10, "{asked} of {of_each}");
+}
+
+fn says_that_another_has_it(desk: Desk) -> bool {
+    desk.leader().is_some_and(|(_, body)| body["error"] == "another has it")
 }
 
 #[test]

@@ -4,31 +4,35 @@
 //! that the program has anyway speaks it.
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     convert::Infallible,
+    future::poll_fn,
     io,
-    rc::Weak,
+    rc::{Rc, Weak},
     str,
+    task::Poll,
     time::Duration,
 };
 
-use futures::{StreamExt, stream::FuturesUnordered};
+use futures::{FutureExt, future::LocalBoxFuture};
 use quorate::{Error, Quorate};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy, sink},
     net::{TcpListener, TcpStream},
+    sync::Mutex,
     time,
 };
 
 use crate::{
+    clock,
     console::Failure,
     lock::{self, LockHeld, LockKind},
 };
 
-/// For so long a connection may last.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// For so long the voters are asked who has the lock.
+/// For so long a request is waited for, and as long again for its answer to be read.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// For so long the voters are asked who has the lock, and for so long that answer is given to all.
 const LOOK: Duration = Duration::from_secs(1);
 /// So many connections at once.
 const MOST: usize = 16;
@@ -37,53 +41,80 @@ const LONGEST: u64 = 8 * 1024;
 
 /// Answers for the process that wants this lock.
 pub(super) struct Desk<'a> {
-    pub(super) kind: LockKind<'a>,
-    pub(super) name: &'a str,
+    kind: LockKind<'a>,
+    name: &'a str,
     /// Once it is connected.
     pub(super) quorum: OnceCell<Quorate>,
     /// The guard itself says whether the lock is held. It is gone before the lock is released.
     pub(super) lock: RefCell<Weak<LockHeld>>,
+    /// What the voters said last of who else has it, and when. Locked while they are asked.
+    others: Mutex<Option<(Duration, Answer)>>,
 }
 
 /// The status, and the body.
 type Answer = (&'static str, String);
 
-impl Desk<'_> {
+/// One that was accepted.
+struct Connection<'a> {
+    conversation: LocalBoxFuture<'a, io::Result<()>>,
+    /// All of the request is there, and its answer is not.
+    is_asking: Rc<Cell<bool>>,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) fn new(kind: LockKind<'a>, name: &'a str) -> Self {
+        let (quorum, lock) = (OnceCell::new(), RefCell::default());
+        Self { kind, name, quorum, lock, others: Mutex::new(None) }
+    }
+
+    /// Whoever sends nothing, or keeps the connection for nothing, makes room for those that ask.
     pub(super) async fn serve(&self, listener: TcpListener) -> Infallible {
-        let mut open = FuturesUnordered::new();
+        // The oldest first.
+        let mut open: Vec<Connection<'_>> = Vec::new();
         loop {
+            let oldest = open.iter().position(|connection| !connection.is_asking.get());
+            let has_room = open.len() < MOST || oldest.is_some();
             tokio::select! {
-                accepted = listener.accept(), if open.len() < MOST => match accepted {
-                    Ok((stream, _)) => open.push(time::timeout(PATIENCE, self.converse(stream))),
+                biased;
+                () = progress(&mut open) => {}
+                accepted = listener.accept(), if has_room => match accepted {
+                    Ok((stream, _)) => {
+                        if let Some(oldest) = oldest.filter(|_| open.len() >= MOST) {
+                            open.remove(oldest);
+                        }
+                        open.push(self.connection(stream));
+                    }
                     // Such as too many open files.
                     Err(_) => time::sleep(LOOK).await,
                 },
-                // Whoever asked may have gone.
-                Some(_) = open.next() => {}
             }
         }
     }
 
-    async fn converse(&self, mut stream: TcpStream) -> io::Result<()> {
-        let mut head = Vec::new();
-        let mut rest = (&mut stream).take(LONGEST);
-        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-            if rest.read_buf(&mut head).await? == 0 {
-                head.clear();
-                break;
-            }
-        }
+    fn connection(&self, stream: TcpStream) -> Connection<'_> {
+        let is_asking = Rc::new(Cell::new(false));
+        let conversation = self.converse(stream, Rc::clone(&is_asking)).boxed_local();
+        Connection { conversation, is_asking }
+    }
+
+    async fn converse(&self, mut stream: TcpStream, is_asking: Rc<Cell<bool>>) -> io::Result<()> {
+        let head = time::timeout(PATIENCE, read_head(&mut stream)).await??;
+        is_asking.set(true);
         let line = str::from_utf8(&head).unwrap_or_default().lines().next().unwrap_or_default();
         let (status, body) = self.answer(line).await;
+        is_asking.set(false);
         let answer = format!(
             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
              Cache-Control: no-store\r\nConnection: close\r\n\r\n{body}",
             body.len()
         );
-        stream.write_all(answer.as_bytes()).await?;
-        stream.shutdown().await?;
-        // To close it with something unread would take the answer back.
-        copy(&mut stream, &mut sink()).await.map(drop)
+        let reads = async {
+            stream.write_all(answer.as_bytes()).await?;
+            stream.shutdown().await?;
+            // To close it with something unread would take the answer back.
+            copy(&mut stream, &mut sink()).await.map(drop)
+        };
+        time::timeout(PATIENCE, reads).await?
     }
 
     /// To the first line of a request.
@@ -120,12 +151,19 @@ impl Desk<'_> {
         let Some(quorum) = self.quorum.get() else {
             return busy(None, "no majority of the servers has answered yet");
         };
-        match time::timeout(LOOK, self.other_name(quorum)).await {
+        // All who ask meanwhile wait here, and are given the same answer.
+        let mut others = self.others.lock().await;
+        if let Some((_, answer)) = others.as_ref().filter(|(at, _)| clock::now() < *at + LOOK) {
+            return answer.clone();
+        }
+        let answer = match time::timeout(LOOK, self.other_name(quorum)).await {
             Ok(Ok(Some(name))) => busy(Some(&name), "another has it"),
             Ok(Ok(None)) => busy(None, "nobody has it"),
             Ok(Err(error)) => busy(None, &Failure::from(error).what),
             Err(_) => busy(None, &format!("no answer within {LOOK:?}")),
-        }
+        };
+        *others = Some((clock::now(), answer.clone()));
+        answer
     }
 
     fn own_name(&self, guard: &LockHeld) -> String {
@@ -146,6 +184,33 @@ impl Desk<'_> {
         let hold = holds.into_iter().find(|hold| hold.keeps_from(self.kind));
         Ok(hold.map(|it| it.held.client_name.unwrap_or_else(|| it.held.hold.to_string())))
     }
+}
+
+/// Completes when a connection has ended, or one may make room that might not before.
+async fn progress(open: &mut Vec<Connection<'_>>) {
+    poll_fn(|context| {
+        let (before, mut has_changed) = (open.len(), false);
+        open.retain_mut(|connection| {
+            let was_asking = connection.is_asking.get();
+            let goes_on = connection.conversation.poll_unpin(context).is_pending();
+            has_changed |= was_asking && !connection.is_asking.get();
+            goes_on
+        });
+        if has_changed || open.len() < before { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// What came up to the empty line; nothing where that never came.
+async fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut rest = stream.take(LONGEST);
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        if rest.read_buf(&mut head).await? == 0 {
+            return Ok(Vec::new());
+        }
+    }
+    Ok(head)
 }
 
 fn refusal(status: &'static str, why: &str) -> Answer {

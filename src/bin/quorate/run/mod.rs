@@ -10,7 +10,6 @@ mod supervisor;
 mod watcher;
 
 use std::{
-    cell::{OnceCell, RefCell},
     env,
     ffi::OsString,
     fs, io,
@@ -197,8 +196,7 @@ async fn start(
     options: &CommandOptions,
     console: &Console,
 ) -> Result<ExitCode, Failure> {
-    let (quorum, lock) = (OnceCell::new(), RefCell::default());
-    let desk = Desk { kind, name: &options.name, quorum, lock };
+    let desk = Desk::new(kind, &options.name);
     let job = Job { kind, keep, options, console, desk };
     let Some(address) = options.listen else { return job.run().await };
     let listener = TcpListener::bind(address).await;
