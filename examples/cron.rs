@@ -41,7 +41,15 @@ async fn main() -> Result<(), Error> {
 async fn job(quorum: &Quorate, machine: &str, late: Duration) -> Result<bool, Error> {
     sleep(late).await;
     let mutex = quorum.mutex("nightly report");
-    let Some(guard) = mutex.try_lock().await? else {
+    let mut tried = mutex.try_lock().await;
+    // Most servers may have restarted since any client was there: then they count again soon.
+    if let Err(error) = &tried
+        && let Some(time) = error.retry_after()
+    {
+        sleep(time).await;
+        tried = mutex.try_lock().await;
+    }
+    let Some(guard) = tried? else {
         println!("{machine}: another machine makes the report, or has just made it");
         return Ok(false);
     };

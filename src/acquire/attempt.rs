@@ -56,15 +56,20 @@ impl Coordinator {
             Some(loss) => Err((loss, None)),
             None => self.settle(&mut claim, &mut grant, &mut replies, None, |_, _| ()).await,
         };
-        let votes = attempt.into_votes();
+        let mut votes = attempt.into_votes();
         match settled {
             Ok(granted) => {
                 self.count_attempt(record, "won");
                 Ok(Won::new(claim, started, rules, granted, votes, replies))
             }
-            Err((loss, stored)) => {
+            Err((mut loss, stored)) => {
                 if lost.is_some() {
                     claim.narrow(votes.may_have_granted());
+                }
+                // Law 9: nobody has it, and nobody can.
+                let kept_out = |voter| self.panel.standings.kept_out_longest(voter, started);
+                if loss == Loss::Split && votes.discount(kept_out) {
+                    loss = Loss::NoQuorum;
                 }
                 self.count_attempt(record, outcome_of(loss));
                 Err(Defeat { loss, votes: stored.unwrap_or(votes), started })

@@ -172,7 +172,7 @@ impl Coordinator {
     ) -> Error {
         let lock = record.info().name.as_str().into();
         let (needed, after) = (self.panel.quorum.needed(), self.clock.now().since(asked));
-        let kind = Kind::NoQuorum { lock, needed, after, too_late: None };
+        let kind = Kind::NoQuorum { lock, needed, after, asked_ago: after, too_late: None };
         Error::new(kind, self.panel.report(verdicts))
     }
 }

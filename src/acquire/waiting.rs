@@ -87,7 +87,7 @@ impl Coordinator {
             return self.report_denial(record, denial);
         }
         let votes = Votes::new(self.panel.quorum);
-        Err(self.no_quorum(record, Outage { since, until, votes }))
+        Err(self.no_quorum(record, Outage { since, asked: until, until, votes }))
     }
 
     /// Waits for the first place until the limit. A caller that asks once waits until the first in
@@ -147,6 +147,7 @@ impl Coordinator {
             lock: record.info().name.as_str().into(),
             needed: self.panel.quorum.needed(),
             after: outage.until.since(outage.since),
+            asked_ago: self.clock.now().since(outage.asked),
             // Slots that no majority agrees on may come with enough votes.
             too_late: (outage.votes.is_won() && record.info().permits.is_none())
                 .then(|| record.rules().minimum_validity),

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use super::{HoldId, Listed, Majorities, Rounded, Side, Verdict, VoterReport};
+use super::{HoldId, Listed, Majorities, Quorum, Rounded, Side, Verdict, VoterReport};
 
 /// Anything that went wrong, with the values in the message and the voters' own causes.
 ///
@@ -49,7 +49,9 @@ pub enum ErrorKind {
     /// Too few voters could be reached when the client connected, or asked who else uses them; or a
     /// majority takes longer to answer than the settings allow: for now, or as it is far away.
     NotConnected,
-    /// Too few voters answered: whether the lock is free is not known, and nothing was acquired.
+    /// Too few voters answered: whether the lock is free is not known, and nothing was acquired. If
+    /// only quarantines keep a majority away, [`retry_after`](Error::retry_after) says when a call
+    /// can succeed.
     NoQuorum,
     /// Another hold has the lock, or others have too many of its votes. Only the calls that end
     /// with `or_busy` give this error: see [`holder`](Error::holder) and
@@ -128,23 +130,67 @@ impl fmt::Display for Taker {
     }
 }
 
-/// `too_late`: a majority granted with less than this left.
+/// `asked_ago`: how long before the error the voters were asked for what it reports. `too_late`: a
+/// majority granted with less than this left.
 #[derive(Clone, Debug)]
 pub enum Kind {
     Invalid(String),
-    Connect { needed: Majorities, after: Duration },
+    Connect {
+        needed: Majorities,
+        after: Duration,
+    },
     TooFar(String),
-    NoQuorum { lock: String, needed: Majorities, after: Duration, too_late: Option<Duration> },
-    Busy { lock: String, by: Option<Taker>, lease_left: Option<Duration> },
-    Lost { lock: String, hold: HoldId, why: Cow<'static, str> },
-    Released { lock: String, hold: HoldId },
-    Reads { lock: String, hold: HoldId },
-    Unconfirmed { lock: String, hold: HoldId, needed: Majorities, frees_in: Duration },
-    NotEntered { lock: String, hold: HoldId, what: &'static str, needed: Majorities },
-    NotHolding { lock: String, hold: HoldId },
+    NoQuorum {
+        lock: String,
+        needed: Majorities,
+        after: Duration,
+        asked_ago: Duration,
+        too_late: Option<Duration>,
+    },
+    Busy {
+        lock: String,
+        by: Option<Taker>,
+        lease_left: Option<Duration>,
+    },
+    Lost {
+        lock: String,
+        hold: HoldId,
+        why: Cow<'static, str>,
+    },
+    Released {
+        lock: String,
+        hold: HoldId,
+    },
+    Reads {
+        lock: String,
+        hold: HoldId,
+    },
+    Unconfirmed {
+        lock: String,
+        hold: HoldId,
+        needed: Majorities,
+        frees_in: Duration,
+    },
+    NotEntered {
+        lock: String,
+        hold: HoldId,
+        what: &'static str,
+        needed: Majorities,
+    },
+    NotHolding {
+        lock: String,
+        hold: HoldId,
+    },
     OutOfStep(String),
-    Overloaded { lock: String, most: usize, after: Duration },
-    Refused { kind: ErrorKind, why: &'static str },
+    Overloaded {
+        lock: String,
+        most: usize,
+        after: Duration,
+    },
+    Refused {
+        kind: ErrorKind,
+        why: &'static str,
+    },
 }
 
 /// Why nobody asks the voters.
@@ -212,6 +258,38 @@ impl Error {
             Kind::Unconfirmed { frees_in, .. } => Some(*frees_in),
             _ => None,
         }
+    }
+
+    /// In how long a majority of the voters counts again, from when the error was made, where only
+    /// their [quarantine](crate::Quarantine) keeps it from that. A call that is made sooner fails
+    /// again; from then on one can succeed. `None` of any other error, and where too few voters are
+    /// there for a majority: nobody knows when they come back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # use std::time::Duration;
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// voters[0].restart_empty();
+    /// voters[1].restart_empty();
+    /// let mutex = quorum.mutex("invoice:42");
+    /// # tokio::time::sleep(Duration::from_millis(10)).await;
+    /// let error = mutex.try_lock().await.unwrap_err();
+    /// let time = error.retry_after().expect("two of three voters are in quarantine");
+    /// tokio::time::sleep(time).await;
+    /// assert!(mutex.try_lock().await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn retry_after(&self) -> Option<Duration> {
+        let Kind::NoQuorum { asked_ago, .. } = &self.0.kind else { return None };
+        let voters = self.voters();
+        let quorum = Quorum::of_sides(voters.iter().map(|report| report.side));
+        let left = quorum.lowest(|voter| voters.get(voter)?.verdict.counts_in())?;
+        (!left.is_zero()).then(|| left.saturating_sub(*asked_ago))
     }
 
     /// Who has the lock, of an error of the kind [`Busy`](ErrorKind::Busy): the hold that most
@@ -292,7 +370,7 @@ impl fmt::Display for Error {
                 let (noun, after) = (needed.noun(), Rounded(*after));
                 write!(f, "fewer than {needed:#} {noun} could be reached in {after}")?;
             }
-            Kind::NoQuorum { lock, needed, after, too_late } => {
+            Kind::NoQuorum { lock, needed, after, too_late, .. } => {
                 write!(f, "no quorum of {needed} for lock `{lock}` in {}", Rounded(*after))?;
                 if let Some(least) = too_late {
                     let least = Rounded(*least);

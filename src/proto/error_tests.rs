@@ -5,9 +5,14 @@ const TWO: Majorities = Majorities { new: (2, 3), old: None };
 const ONE: Majorities = Majorities { new: (1, 1), old: None };
 const SECS: fn(u64) -> Duration = Duration::from_secs;
 
+fn no_quorum(after: Duration, too_late: Option<Duration>) -> Kind {
+    let asked_ago = Duration::from_millis(5);
+    Kind::NoQuorum { lock: "a".into(), needed: TWO, after, asked_ago, too_late }
+}
+
 #[test]
 fn a_message_names_the_lock_and_each_voter_with_its_cause() {
-    let kind = Kind::NoQuorum { lock: "a".into(), needed: TWO, after: SECS(1), too_late: None };
+    let kind = no_quorum(SECS(1), None);
     let report = |voter: &str, cause| VoterReport::new(voter, Verdict::Unknown(cause));
     let voters = vec![
         report("a:1", Cause::Unreachable("connection refused".into())),
@@ -65,7 +70,7 @@ fn each_error_names_the_lock_the_hold_and_the_values() {
              voters gave a usable answer, 0 of the old voters gave a usable answer",
         ),
         (
-            Kind::NoQuorum { lock: lock(), needed: TWO, after: SECS(10), too_late: late },
+            no_quorum(SECS(10), late),
             "no quorum of 2 for lock `a` in 10s: granted too late, the minimum validity of 15s \
              was not left",
         ),

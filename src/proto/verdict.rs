@@ -44,6 +44,17 @@ impl Verdict {
             _ => None,
         }
     }
+
+    /// In how long the voter's answers count, as far as is known: in quarantine after that, and at
+    /// once if this one does or was not waited for.
+    pub(crate) fn counts_in(&self) -> Option<Duration> {
+        match self {
+            Self::Unknown(Cause::Quarantined(quarantined)) => Some(quarantined.left),
+            Self::Unknown(Cause::Unheard) => Some(Duration::ZERO),
+            Self::Unknown(_) => None,
+            _ => Some(Duration::ZERO),
+        }
+    }
 }
 
 impl fmt::Display for Verdict {

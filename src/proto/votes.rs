@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Cause, HoldId, Moment, Quorum, Verdict};
+use super::{Cause, HoldId, KeptOut, Moment, Quorum, Verdict};
 
 /// Why an attempt was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,27 @@ impl Votes {
     /// Counts this voter as one that did not answer, if it is open.
     pub fn close_one(&mut self, voter: usize, cause: &Cause) {
         self.verdicts[voter].get_or_insert_with(|| Verdict::Unknown(cause.clone()));
+    }
+
+    /// After a split: voters in quarantine have refused because of others whose attempts cannot
+    /// count their votes either. Where too few are left for a majority, they gave no answer. Whether
+    /// it is so.
+    pub fn discount(&mut self, kept_out: impl Fn(usize) -> Option<KeptOut>) -> bool {
+        let in_quarantine = |voter| {
+            let kept_out = if self.is_refused(voter) { kept_out(voter) } else { None };
+            kept_out.map(KeptOut::verdict).or_else(|| match &self.verdicts[voter] {
+                Some(verdict @ Verdict::Unknown(Cause::Quarantined(_))) => Some(verdict.clone()),
+                _ => None,
+            })
+        };
+        let found: Vec<_> = (0..self.verdicts.len()).map(in_quarantine).collect();
+        if !self.quorum.missed(|voter| found[voter].is_some()) {
+            return false;
+        }
+        for (verdict, found) in self.verdicts.iter_mut().zip(found) {
+            *verdict = found.or(verdict.take());
+        }
+        true
     }
 
     pub fn granted(&self) -> usize {
@@ -341,7 +362,7 @@ impl Denial {
         let Defeat { loss, votes, started } = defeat;
         if loss == Loss::NoQuorum {
             let since = silent_since.unwrap_or(started);
-            return Self::NoQuorum(Box::new(Outage { since, until: now, votes }));
+            return Self::NoQuorum(Box::new(Outage { since, asked: started, until: now, votes }));
         }
         Self::Held(Refusal::of(&votes, now))
     }
@@ -374,6 +395,8 @@ impl Refusal {
 pub struct Outage {
     /// When the first of the attempts started.
     pub since: Moment,
+    /// When the last one started.
+    pub asked: Moment,
     /// When the last one ended.
     pub until: Moment,
     /// Those of the last one.

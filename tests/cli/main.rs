@@ -16,6 +16,7 @@ mod listen;
 mod losses;
 mod processes;
 mod program;
+mod quarantine;
 mod rolled;
 mod screen;
 mod settings;

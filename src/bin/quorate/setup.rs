@@ -84,6 +84,11 @@ impl Setup {
         self.time("QUORATE_HOLD_AT_MOST")
     }
 
+    /// How long a quarantine lasts.
+    pub(crate) fn longest_lease(&self) -> Duration {
+        self.time("QUORATE_LONGEST_LEASE").unwrap_or(Duration::from_secs(30))
+    }
+
     fn time(&self, variable: &str) -> Option<Duration> {
         let set = self.0.get(variable).and_then(|(_, value)| value.to_str());
         // One that cannot be read is refused by the library.

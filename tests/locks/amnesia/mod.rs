@@ -10,6 +10,7 @@ mod kinds;
 mod live;
 mod paused;
 mod restarts;
+mod retry;
 mod rolling;
 mod seen;
 mod stored;

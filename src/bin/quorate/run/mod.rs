@@ -38,8 +38,8 @@ use crate::{
     console::{Code, Console, Failure},
     lock::{self, KindOptions, LockHeld, LockKind},
     process::{self, PrivateFolder, Signals, Terminal},
-    screen::{self, quoted},
-    setup::{self, SetBy, VoterOptions},
+    screen::{self, Short, quoted},
+    setup::{self, SetBy, Setup, VoterOptions},
 };
 
 /// After so long somebody may want to know what the program waits for.
@@ -128,9 +128,17 @@ struct CommandOptions {
     #[arg(long, value_name = "TIME", value_parser = setup::parse_time, conflicts_with = "now")]
     wait: Option<Duration>,
 
-    /// Do not wait
+    /// Do not wait for a lock that is taken
     #[arg(long = "try", id = "now")]
     now: bool,
+
+    /// Do not wait for a quorum either, where servers have restarted
+    ///
+    /// A server that may have forgotten locks does not count for a while. If too few others are
+    /// left, the program says so and waits until enough count again, also with --try and --wait,
+    /// for the longest lease at most. With this option it ends with 69.
+    #[arg(long)]
+    no_quorum_wait: bool,
 
     /// For how long the servers give the lock; it is renewed from a third of it on
     #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
@@ -226,8 +234,7 @@ impl Job<'_> {
                 setup.set(SetBy::CommandLine, key, format!("{}ms", time.as_millis()));
             }
         }
-        let hold_at_most = setup.hold_at_most();
-        let plan = Plan::new(setup.lease(), hold_at_most, *grace);
+        let plan = Plan::new(setup.lease(), setup.hold_at_most(), *grace);
         let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
         let builder = setup.builder()?;
         let mut signals = Signals::listen_for_command()?;
@@ -237,7 +244,7 @@ impl Job<'_> {
             Err(signal) => return Ok(ended_by(signal)),
         };
         let quorum = self.desk.quorum.get_or_init(|| quorum);
-        let held = self.with_lock(plan, hold_at_most, ready, &mut signals, quorum);
+        let held = self.with_lock(plan, &setup, ready, &mut signals, quorum);
         let result = Box::pin(held).await;
         quorum.close().await;
         // The watcher has had the time to end; in a container nobody else may wait for it.
@@ -248,7 +255,7 @@ impl Job<'_> {
     async fn with_lock(
         &self,
         plan: Plan,
-        hold_at_most: Option<Duration>,
+        setup: &Setup,
         ready: Ready,
         signals: &mut Signals,
         quorum: &Quorate,
@@ -261,7 +268,9 @@ impl Job<'_> {
         {
             return Err(Failure::new(Code::Usage, format!("--keep: {error}")));
         }
-        let lock = match unless_ended(signals, &ready, self.acquire(quorum)).await {
+        let lock = match unless_ended(signals, &ready, self.acquire(quorum, setup.longest_lease()))
+            .await
+        {
             Ok(Err(error)) if error.is_invalid() => {
                 return Err(Failure::new(Code::Usage, error.to_string()));
             }
@@ -286,7 +295,7 @@ impl Job<'_> {
         };
         // The command was ended before its lock: is it the limit that would have ended the lock?
         let is_its_end = |most: &Duration| now + left + NOTICED >= granted + *most;
-        if let Some(most) = hold_at_most.filter(|most| run.is_lost && is_its_end(most)) {
+        if let Some(most) = setup.hold_at_most().filter(|most| run.is_lost && is_its_end(most)) {
             let what = format!("lock `{name}` may be held for {most:?} at most");
             return Err(Failure::new(Code::Lost, format!("{what}: the command was ended")));
         }
@@ -306,9 +315,45 @@ impl Job<'_> {
         Ok(self.code(run.end))
     }
 
-    async fn acquire(&self, quorum: &Quorate) -> Result<LockHeld, Error> {
-        let CommandOptions { name, wait, now, .. } = self.options;
-        let limit = if *now { Some(Duration::ZERO) } else { *wait };
+    /// A majority that only quarantines keep away is no lock that is taken: it is waited for, for no
+    /// longer than one lasts.
+    async fn acquire(&self, quorum: &Quorate, longest: Duration) -> Result<LockHeld, Error> {
+        let CommandOptions { wait, now: tries, no_quorum_wait, .. } = self.options;
+        let limit = if *tries { Some(Duration::ZERO) } else { *wait };
+        // Asks once first: the time in which the lock may be taken begins when there is a quorum.
+        let (mut within, mut until) = (Some(Duration::ZERO), None);
+        loop {
+            let error = match self.acquire_within(quorum, within).await {
+                Err(error) => error,
+                held => return held,
+            };
+            let (now, after) = (clock::now(), error.retry_after().filter(|_| !no_quorum_wait));
+            let Some(after) = after else {
+                if within == limit {
+                    return Err(error);
+                }
+                within = limit;
+                continue;
+            };
+            if until.is_some_and(|until| now + after > until) {
+                return Err(error);
+            }
+            if until.is_none() {
+                // It may be longer where a server took over from another.
+                until = Some(now + longest.max(after));
+                let time = Short(after);
+                self.console.warn(format_args!("waiting {time} for a quorum: {error}"));
+            }
+            time::sleep(after).await;
+        }
+    }
+
+    async fn acquire_within(
+        &self,
+        quorum: &Quorate,
+        limit: Option<Duration>,
+    ) -> Result<LockHeld, Error> {
+        let name = &self.options.name;
         let mut acquiring = pin!(LockHeld::acquire(quorum, self.kind, name, limit));
         if self.console.is_watched() {
             if let Ok(acquired) = time::timeout(PATIENCE, &mut acquiring).await {
