@@ -78,7 +78,9 @@ fn a_kill_by_the_programs_name_leaves_nothing_of_the_group() {
         let own = [vec![running.id()], children(running.id()), members(running.group)].concat();
         let named = named(options, &own);
         assert!(named.contains(&running.id()), "{options:?}: {named:?}");
-        named.iter().for_each(|id| kill(*id, Signal::KILL));
+        for id in named {
+            kill(id, Signal::KILL);
+        }
         running.wait();
         eventually("all of them are dead", || members(running.group).is_empty());
     }

@@ -12,8 +12,7 @@ async fn restart(voters: &[EmbeddedVoter], order: &[usize]) -> Vec<FaultGuard> {
         voters[*voter].restart_empty();
         sleep(ms(1)).await;
     }
-    let slow = Fault::Delay { there: ms(20), back: ms(20) };
-    voters.iter().map(|voter| voter.fault(slow.clone())).collect()
+    all(voters, Fault::Delay { there: ms(20), back: ms(20) })
 }
 
 /// A call in the last millisecond of that time fails as this one did, and the next one does not.
