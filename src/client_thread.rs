@@ -12,6 +12,7 @@ use std::{
 };
 
 use tokio::runtime::{self, Handle, Runtime};
+use tracing::{Dispatch, dispatcher};
 
 use crate::proto::Error;
 
@@ -47,6 +48,8 @@ fn start() -> io::Result<Runtime> {
         if is_first { "quorate".into() } else { "quorate-pool".into() }
     };
     builder.worker_threads(1).thread_name_fn(name).enable_all();
+    // What fred writes by the crate `log` could come to a subscriber here, which may block.
+    builder.on_thread_start(|| mem::forget(dispatcher::set_default(&Dispatch::none())));
     // Tokio panics where the system gives it no thread.
     panic::catch_unwind(AssertUnwindSafe(|| builder.build()))
         .unwrap_or_else(|_| Err(io::Error::other("the system gives no further one")))

@@ -245,6 +245,7 @@
 //! | warn | cluster-require-full-coverage: one dead primary takes the whole cluster | `server` |
 //! | warn | two voters share a server | `voter`, `other`, `server` |
 //! | warn | an even number of voters survives no more failures than one voter fewer | `voters` |
+//! | warn | events are missing: the log takes too long | `missing` |
 //! | info | client connected | `client` |
 //! | info | connected | `voter`, `shard`, `run_id`, `age` |
 //! | info | connection closed | `voter`, `shard` |
@@ -254,9 +255,18 @@
 //! | debug | hash slots have moved | `voter`, `from`, `to`, `lost` |
 //! | debug | redirected | `voter`, `slot`, `at`, `redirect` |
 //!
+//! A thread named `quorate-log` tells the events and the span `renew`, in their order. A subscriber
+//! that blocks costs no lock; where 16,384 events wait, more are left out and counted. Each event
+//! goes to the subscriber that was the current one where it arose. [`Quorate::close`] waits for the
+//! log, [`log::flush`] does so for a program that ends without it. The spans `acquire` and `release`
+//! begin and end in the task of the caller. Recorders of metrics are called where something is
+//! counted, so they must not block.
+//!
 //! fred, the Redis client underneath, writes lines of its own by the crate `log`, twice for each
-//! server that is lost. They say nothing that the events above do not say. Only the program can
-//! switch them off: with `tracing-subscriber`, by the filter `info,fred=off`.
+//! server that is lost. They say nothing that the events above do not say. **Switch them off** where
+//! your logger may block, because they come from the thread that renews locks: with
+//! `tracing-subscriber`, by the filter `info,fred=off`. Only on the thread of the clients no
+//! subscriber of `tracing` gets them.
 //!
 //! `left` is what is left of the validity. If renewals fail one after the other, only the first is
 //! a warning. The end of a trouble is logged at *warn* too, so that a service that logs from there
@@ -285,7 +295,8 @@
 //! drives their connections, and renews and releases what they hold, whatever the threads of the
 //! program do meanwhile. Call from any runtime, from several, or from threads without one; guards
 //! may be dropped on any thread. A forked process connects anew: what it has from its parent is
-//! closed there. [`Builder::runtime`] has a client live on another runtime.
+//! closed there. [`Builder::runtime`] has a client live on another runtime. A second thread tells the
+//! [log](#log).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -302,6 +313,7 @@ mod hold;
 mod keys;
 mod kinds;
 mod locks;
+pub mod log;
 pub mod metric;
 mod mutant;
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -165,29 +165,49 @@ impl OldestHolds {
     }
 
     fn set<'a>(&self, holds: impl Iterator<Item = (&'a LockSeries, Duration)>) {
-        let mut oldest = BTreeMap::<&Series, Duration>::new();
+        let mut ages = BTreeMap::<Series, Duration>::new();
         for (series, age) in holds {
-            let of_kind = oldest.entry(&series.oldest_hold).or_default();
+            let of_kind = ages.entry(series.oldest_hold.clone()).or_default();
             *of_kind = age.max(*of_kind);
         }
-        let mut all = AGES.lock().unwrap_or_else(PoisonError::into_inner);
-        for series in oldest.keys() {
-            if !all.contains_key(series) {
-                all.insert((*series).clone(), BTreeMap::new());
-            }
-        }
-        for (series, clients) in &mut *all {
-            let age = oldest.get(series);
-            let before = match age {
-                Some(age) => clients.insert(self.client, *age),
-                None => clients.remove(&self.client),
-            };
-            if age.or(before.as_ref()).is_some() {
-                let oldest = clients.values().max().copied().unwrap_or_default();
-                series.set(oldest.as_secs_f64());
+        for series in self.replace(&ages) {
+            // No mutex is held while a recorder is told, so another client may tell it meanwhile:
+            // whoever is the last tells the latest.
+            let mut told = None;
+            loop {
+                let age = oldest(&series);
+                if told.replace(age) == Some(age) {
+                    break;
+                }
+                series.set(age.as_secs_f64());
             }
         }
     }
+
+    /// Keeps the client's ages in place of those that it had. Returns the series of both.
+    fn replace(&self, ages: &BTreeMap<Series, Duration>) -> Vec<Series> {
+        let mut all = all_ages();
+        let mut changed: Vec<Series> = ages.keys().cloned().collect();
+        for (series, clients) in &mut *all {
+            if clients.remove(&self.client).is_some() && !ages.contains_key(series) {
+                changed.push(series.clone());
+            }
+        }
+        for (series, age) in ages {
+            all.entry(series.clone()).or_default().insert(self.client, *age);
+        }
+        changed
+    }
+}
+
+fn all_ages() -> MutexGuard<'static, BTreeMap<Series, BTreeMap<u64, Duration>>> {
+    AGES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The age of the oldest hold of all clients.
+fn oldest(series: &Series) -> Duration {
+    let all = all_ages();
+    all.get(series).and_then(|clients| clients.values().max().copied()).unwrap_or_default()
 }
 
 impl Drop for OldestHolds {
@@ -217,15 +237,19 @@ impl AllLockSeries {
         let named = self.named.of(lock);
         let place = named.map_or(0, |(place, _)| 1 + place);
         let made = &self.made[number * (1 + self.named.len()) + place];
-        made.get_or_init(|| {
+        let mut begins = false;
+        let series = made.get_or_init(|| {
+            begins = named.is_none();
             let kind = metrics::Label::from_static_parts(metric::KIND.name, kind);
             let lock = of_lock(named.map(|(_, name)| name));
-            let series = LockSeries::labelled(&Labelled([kind].into_iter().chain(lock).collect()));
-            if named.is_none() {
-                series.begin();
-            }
-            Box::new(series)
-        })
+            let labels = Labelled([kind].into_iter().chain(lock).collect());
+            Box::new(LockSeries::labelled(&labels))
+        });
+        // A recorder may take its time: nobody waits for what it is told.
+        if begins {
+            series.begin();
+        }
+        series
     }
 }
 

@@ -2,11 +2,19 @@
 //!
 //! Alone in its process: what a thread without a listener says first nobody hears from then on.
 
-use std::{fmt::Write, sync::Mutex};
+use std::{
+    fmt::Write,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc::{self, Receiver, Sender},
+    },
+};
 
 use quorate_tests::{prelude::*, scene};
+use tokio::runtime::Handle;
 use tracing::{
-    Event, Id, Metadata, Subscriber,
+    Event, Id, Level, Metadata, Subscriber,
     field::{Field, Visit},
     span::{Attributes, Record},
 };
@@ -113,6 +121,11 @@ fn promised() -> Seen {
     .collect()
 }
 
+/// A thread tells the log.
+fn all_is_told() {
+    assert!(quorate::log::flush(Duration::from_mins(1)), "the log is told all");
+}
+
 async fn life_goes_on() {
     let voters = embedded::voters(4);
     for voter in &voters {
@@ -156,6 +169,7 @@ async fn spans_and_events_have_the_fields_that_are_promised() {
     let listening = tracing::subscriber::set_default(ear.clone());
     life_goes_on().await;
     drop(listening);
+    all_is_told();
     let Noted { seen, lines, .. } = std::mem::take(&mut *ear.0.lock().unwrap());
     let promised = promised();
     for (what, fields) in &seen {
@@ -184,6 +198,7 @@ async fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_warned_of_once() {
         client.mutex("a").lock().await.unwrap().release().await.unwrap();
         client.close().await;
         drop(listening);
+        all_is_told();
         let noted = std::mem::take(&mut *ear.0.lock().unwrap());
         let lines = noted.lines.iter().filter(|line| line.contains("takes the whole cluster"));
         assert_eq!(lines.count(), warnings, "{setting}: {:?}", noted.lines);
@@ -215,6 +230,7 @@ async fn who_logs_at_warn_sees_the_end_of_each_trouble() {
     sleep(Duration::from_secs(1)).await;
     client.close().await;
     drop(listening);
+    all_is_told();
     let noted = std::mem::take(&mut *ear.0.lock().unwrap());
     let warnings = noted.lines.iter().filter_map(|line| line.strip_prefix("warn: "));
     let warnings: Vec<_> = warnings.collect();
@@ -276,6 +292,7 @@ async fn a_server_that_evicts_refuses_or_has_no_mark_is_told_of_once_and_so_is_t
     assert_eq!(lines("error: votes may be gone at any time"), 1);
     client.close().await;
     drop(listening);
+    all_is_told();
     let all = promised();
     let noted = std::mem::take(&mut *ear.0.lock().unwrap());
     assert!(noted.seen.iter().all(|(what, fields)| all.get(what) == Some(fields)), "{noted:?}");
@@ -292,6 +309,7 @@ async fn one_server_twice() {
         let listening = tracing::subscriber::set_default(ear.clone());
         let connected = builder.connect().await.map(drop);
         drop(listening);
+        all_is_told();
         let noted = std::mem::take(&mut *ear.0.lock().unwrap());
         let lines = noted.lines.into_iter();
         (connected, lines.filter(|line| line.contains("quarantine")).count())
@@ -315,4 +333,127 @@ fn quorum_changes(lines: &[String]) {
     let back = "warn: the quorum is back answering=3 needed=3 voters=4 missing=";
     let came = of("the quorum is back");
     assert_eq!(came, [&format!("{back}embedded-4"); 2]);
+}
+
+/// Takes a minute for the first warning, or until it may go on.
+struct SlowLog {
+    is_taken: Arc<AtomicBool>,
+    go_on: Mutex<Receiver<()>>,
+    is_over: Arc<AtomicBool>,
+}
+
+/// The test's side of it.
+struct SlowLogTest {
+    is_taken: Arc<AtomicBool>,
+    goes_on: Sender<()>,
+    is_over: Arc<AtomicBool>,
+}
+
+fn slow_log() -> (SlowLog, SlowLogTest) {
+    let (goes_on, go_on) = mpsc::channel();
+    let [is_taken, is_over] = [(); 2].map(|()| Arc::<AtomicBool>::default());
+    let test =
+        SlowLogTest { is_taken: Arc::clone(&is_taken), goes_on, is_over: Arc::clone(&is_over) };
+    (SlowLog { is_taken, go_on: Mutex::new(go_on), is_over }, test)
+}
+
+impl Subscriber for SlowLog {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("quorate")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        if *event.metadata().level() == Level::WARN && !self.is_taken.swap(true, SeqCst) {
+            let _ = self.go_on.lock().unwrap().recv_timeout(Duration::from_mins(1));
+            self.is_over.store(true, SeqCst);
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+const SHORT: Duration = Duration::from_secs(5);
+
+/// One of three servers ends, and the log takes its time for that. The lock is held for two leases
+/// more, and others are given meanwhile.
+async fn is_kept(log: SlowLogTest, place: impl FnOnce(Builder) -> Builder) {
+    let mut servers = servers(3);
+    let settings = place(leased(builder(&servers), SHORT));
+    let client = settings.connect_timeout(MS(60_000)).connect().await.expect("all are up");
+    let guard = client.mutex("a").lock().await.expect("all are up");
+    servers[2].kill();
+    eventually_async("the log is told", async || log.is_taken.load(SeqCst)).await;
+    let watch = Stopwatch::start();
+    while watch.time() < 2 * SHORT {
+        client.mutex("b").lock().await.expect("two are up").release().await.expect("two are up");
+        assert!(guard.is_held(), "{}", guard.lost().await);
+        sleep(MS(100)).await;
+    }
+    assert!(!log.is_over.load(SeqCst), "nothing has waited for the log");
+    log.goes_on.send(()).expect("it takes its time");
+    client.close().await;
+}
+
+#[test]
+fn a_log_that_blocks_costs_no_lock_on_the_thread_of_the_clients() {
+    let (log, test) = slow_log();
+    tracing::subscriber::set_global_default(log).expect("other tests listen for themselves");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(is_kept(test, |settings| settings));
+}
+
+#[tokio::test]
+async fn a_log_that_blocks_does_not_block_the_runtime_that_a_client_was_given() {
+    let (log, test) = slow_log();
+    let _listening = tracing::subscriber::set_default(log);
+    is_kept(test, |settings| settings.runtime(Handle::current())).await;
+}
+
+// A clock that goes to and fro by more than a voter's may, at each answer.
+#[tokio::test(start_paused = true)]
+async fn a_quarantine_that_goes_on_is_told_once_and_makes_one_task() {
+    let (snapshotter, _recording) = record();
+    let voters = embedded::voters(3);
+    for voter in &voters {
+        voter.set_uptime(Duration::from_hours(1));
+    }
+    let ear = Ear::default();
+    let listening = tracing::subscriber::set_default(ear.clone());
+    let client = Quorate::builder().embedded(&voters).connect().await.unwrap();
+    // What connecting has begun is over.
+    sleep(Duration::from_secs(1)).await;
+    let mut holds = Vec::new();
+    let alive = || Handle::current().metrics().num_alive_tasks();
+    let before = alive();
+    for number in 0..300 {
+        voters[0].jump_clock(if number % 2 == 0 { 6_000 } else { -6_000 });
+        holds.push(client.mutex(format!("{number}")).lock().await.expect("two count"));
+        sleep(Duration::from_millis(10)).await;
+    }
+    let more = alive().saturating_sub(before);
+    let counts = counted(&snapshotter, metric::QUARANTINES);
+    let reasons: Vec<_> = counts.iter().collect();
+    for hold in holds {
+        hold.release().await.expect("two confirm");
+    }
+    sleep(Duration::from_secs(40)).await;
+    client.close().await;
+    drop(listening);
+    all_is_told();
+    let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+    let about = |text: &str| noted.lines.iter().filter(|line| line.contains(text)).count();
+    let told = (about("voter in quarantine"), about("quarantine over"));
+    assert_eq!(told, (1, 1), "{:#?}", noted.lines);
+    assert_eq!(reasons, [(&"embedded-1 clock_moved".to_owned(), &1.0)]);
+    assert!(more <= 3, "{more} tasks more");
 }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     kinds::{Ask, LockRecord},
+    log,
     proto::{
         Attempt, Defeat, Grant, GrantNext, Granted, Loss, Next, Rules, Ticket, Token, Vote, Votes,
     },
@@ -158,14 +159,18 @@ impl Coordinator {
 
     /// Says once of each semaphore that others use it with fewer permits: these count from now on.
     fn warn_of_fewer(&self, record: &LockRecord, fewer: u16) {
-        let (key, lock) = (Arc::clone(&record.info().key), record.info().name.as_str());
+        let key = Arc::clone(&record.info().key);
         let mut told = self.fewer_told.0.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() >= MOST {
             told.clear();
         }
-        if told.insert(key) {
-            let permits = record.info().permits;
-            tracing::warn!(lock, permits, fewer, "others use the semaphore with fewer permits");
+        let is_first = told.insert(key);
+        drop(told);
+        if is_first {
+            let (lock, permits) = (record.info().name.as_str().to_owned(), record.info().permits);
+            log::tell_here(move || {
+                tracing::warn!(lock, permits, fewer, "others use the semaphore with fewer permits");
+            });
         }
     }
 }

@@ -46,6 +46,7 @@ pub(crate) use wakeup::{VoterEar, Wakeups};
 use crate::{
     clock::{Clock, Moment},
     kinds::LockRecord,
+    log,
     proto::{ClientId, ClientName, Floors, HoldIds, Wake},
     series::{AllLockSeries, LockSeries},
     settings::Settings,
@@ -108,7 +109,8 @@ impl Coordinator {
         };
         this.spawn(this.gate.watch_runtime());
         this.spawn(this.hear_calls());
-        tracing::info!(client = %this.client(), "client connected");
+        let client = this.client().clone();
+        log::tell(move || tracing::info!(%client, "client connected"));
         this
     }
 

@@ -16,7 +16,7 @@ use crate::{
     acquire::{Coordinator, Panel, VoterEar, Wakeups},
     client_thread,
     clock::{Clock, Moment},
-    metric,
+    log, metric,
     proto::{Cause, ClientName, Error, Kind, Rounded, Verdict},
     settings::Settings,
     voter::{Cast, Ear, Identity, Outcome, Seen, Standings, Voter, needs_an_operator},
@@ -75,8 +75,10 @@ pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error>
         reach.check_distance(due).await?;
         for (voter, identity) in panel.voters.iter().zip(&identities) {
             if let Err(why) = identity {
-                let voter = voter.label();
-                tracing::warn!(%voter, %why, "not reached yet; it is tried again and again");
+                let (voter, why) = (Arc::clone(voter.label()), why.clone());
+                log::tell(move || {
+                    tracing::warn!(%voter, %why, "not reached yet; it is tried again and again");
+                });
             }
         }
         let coordinator = Coordinator::new(panel, clock, settings, wakeups, seed, name.as_ref());
@@ -116,10 +118,13 @@ fn start(
     });
     let panel = Panel::new(voters.collect(), quorum, Arc::clone(&standings), shares_a_cluster);
     for (_, set) in quorum.each().filter(|(_, set)| set.len().is_multiple_of(2)) {
-        tracing::warn!(
-            voters = set.len(),
-            "an even number of voters survives no more failures than one voter fewer"
-        );
+        let voters = set.len();
+        log::tell(move || {
+            tracing::warn!(
+                voters,
+                "an even number of voters survives no more failures than one voter fewer"
+            );
+        });
     }
     panel
 }

@@ -16,8 +16,10 @@ pub use voters::{Cluster, SharedPrimaries, VoterSet};
 
 use crate::{
     acquire::Coordinator,
+    clock::Clock,
     hold::Hold,
     locks::{Admin, Election, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
+    log,
     proto::Error,
     redisson::Redisson,
     voter::{Replies, Voter},
@@ -141,7 +143,7 @@ impl Quorate {
     /// Calls that wait, and all later calls, fail with [`is_closed`](Error::is_closed).
     ///
     /// Waits for a majority to confirm each release, no longer than the voter deadline; what is not
-    /// confirmed by then is free when its lease ends.
+    /// confirmed by then is free when its lease ends. Waits as long for the [log](crate::log::flush).
     ///
     /// # Cancel safety
     ///
@@ -169,6 +171,10 @@ impl Quorate {
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
         let due = clock.now() + deadline;
         let _ = clock.in_time(due, join_all(closing)).await;
+        // Where a test makes the time, no thread is waited for.
+        if matches!(clock, Clock::System) {
+            let _ = clock.in_time(clock.now() + deadline, log::until_told()).await;
+        }
     }
 
     fn coordinator(&self) -> &Coordinator {

@@ -15,6 +15,7 @@ use crate::{
     acquire::{Claim, Coordinator, Panel, Succession, Won},
     clock::Moment,
     kinds::LockRecord,
+    log,
     proto::{
         Cause, Checkup, Duty, Error, HoldId, HoldLimit, Kind, Lease, Listed, Owner, RoundId,
         Rounded, Rules, Slots, Support, Tenure, Token, Verdict, Votes,
@@ -83,6 +84,10 @@ enum End {
     Closed,
     Lost(HoldLoss),
 }
+
+/// For how long a hold was held that has ended.
+#[must_use = "recorders are to be told of it, when no mutex is held"]
+struct EndedHold(Duration);
 
 /// What leaving came to.
 pub(super) enum Left {
@@ -205,7 +210,7 @@ impl Hold {
             let seen = self.over.version();
             let deadline = self.lease(Lease::deadline);
             if !self.is_held() {
-                self.expire(&mut self.state());
+                self.expire(self.state());
                 return;
             }
             tokio::select! {
@@ -217,14 +222,17 @@ impl Hold {
     }
 
     /// Ends the hold as lost, if it has not ended. What it still has on the voters is given back.
-    fn lose(&self, state: &mut HoldState, loss: HoldLoss) {
+    fn lose(&self, mut state: MutexGuard<'_, HoldState>, loss: HoldLoss) {
         if state.end.is_none() {
-            self.end_and_release(state, End::Lost(loss));
-            self.tell_loss(loss, &state.failed);
+            let (_, ended) = self.end_and_release(&mut state, End::Lost(loss));
+            self.log_loss(loss, state.failed.clone());
+            drop(state);
+            self.count_end(ended);
+            self.count_loss(loss);
         }
     }
 
-    fn expire(&self, state: &mut HoldState) {
+    fn expire(&self, state: MutexGuard<'_, HoldState>) {
         let late = self.now().since(state.lease.deadline());
         let loss = match state.lease.limit_that_ends_it() {
             Some(limit) => HoldLoss::TooLong(limit.at_most),
@@ -235,18 +243,23 @@ impl Hold {
         self.lose(state, loss);
     }
 
-    fn tell_loss(&self, loss: HoldLoss, verdicts: &[Verdict]) {
-        let (reason, why) = loss.told();
-        self.series().lost.of(reason).count(1);
-        let voters = self.coordinator.panel().report(verdicts.to_vec());
-        let (lock, voters) = (self.name(), Listed(&voters));
-        tracing::warn!(lock, hold = %self.id, %why, %voters, "lock lost");
+    fn count_loss(&self, loss: HoldLoss) {
+        self.series().lost.of(loss.told().0).count(1);
+    }
+
+    fn log_loss(&self, loss: HoldLoss, verdicts: Vec<Verdict>) {
+        let (lock, hold, why) = (self.name().to_owned(), self.id.clone(), loss.told().1);
+        let voters = self.coordinator.panel().report(verdicts);
+        log::tell(move || {
+            let voters = Listed(&voters);
+            tracing::warn!(lock, %hold, %why, %voters, "lock lost");
+        });
     }
 
     /// Ends the hold as lost, and says why it was.
     pub(super) fn lost(&self) -> Error {
-        let mut state = self.state();
-        self.expire(&mut state);
+        self.expire(self.state());
+        let state = self.state();
         let loss = match state.end {
             Some(End::Released) => {
                 return self.error(|lock, hold| Kind::Released { lock, hold }, Vec::new());
@@ -268,10 +281,12 @@ impl Hold {
         match state.end {
             Some(End::Released) => {
                 state.end = Some(End::Vanished);
-                self.tell_loss(HoldLoss::Vanished, &verdicts);
+                self.log_loss(HoldLoss::Vanished, verdicts.clone());
+                drop(state);
+                self.count_loss(HoldLoss::Vanished);
             }
             Some(End::Vanished | End::Lost(_) | End::Closed) => {}
-            None => self.lose(&mut state, HoldLoss::Vanished),
+            None => self.lose(state, HoldLoss::Vanished),
         }
         self.lost_because(HoldLoss::Vanished.told().1, verdicts)
     }
@@ -326,11 +341,16 @@ impl Hold {
         if state.count > 0 {
             return Ok(Left::Inner(self.tell_count(&state)));
         }
-        if self.hand_on(&mut state) {
+        if let Some(ended) = self.hand_on(&mut state) {
+            drop(state);
+            self.count_end(ended);
             return Ok(Left::HandedOn);
         }
         let frees_at = self.now() + state.longest;
-        Ok(Left::Last { replies: self.end_and_release(&mut state, End::Released), frees_at })
+        let (replies, ended) = self.end_and_release(&mut state, End::Released);
+        drop(state);
+        self.count_end(ended);
+        Ok(Left::Last { replies, frees_at })
     }
 
     fn tell_count(&self, state: &HoldState) -> Replies {
@@ -341,8 +361,13 @@ impl Hold {
     /// Ends the hold because its client does; `None` where it had ended before.
     pub(crate) fn close(&self) -> Option<Replies> {
         let mut state = self.state();
-        let open = state.end.is_none();
-        open.then(|| self.end_and_release(&mut state, End::Closed))
+        if state.end.is_some() {
+            return None;
+        }
+        let (replies, ended) = self.end_and_release(&mut state, End::Closed);
+        drop(state);
+        self.count_end(ended);
+        Some(replies)
     }
 
     /// Counts the answers to a release. `is_last`: it gives the votes back, which may be asked for
@@ -362,55 +387,62 @@ impl Hold {
             drop(self.tell_count(&state));
             return Ok(None);
         }
-        self.end(&mut state, End::Released);
+        let ended = self.end(&mut state, End::Released);
         state.succession = None;
         let longest = state.longest;
         let time = time.filter(|time| *time < longest);
         let shorter = time.and_then(|time| self.record.shorten(&self.id, time));
-        Ok(shorter.map(|call| self.coordinator.panel().insist_all(&call, self.now() + longest)))
+        let insist = |call| self.coordinator.panel().insist_all(&call, self.now() + longest);
+        let replies = shorter.map(insist);
+        drop(state);
+        self.count_end(ended);
+        Ok(replies)
     }
 
-    fn end_and_release(&self, state: &mut HoldState, end: End) -> Replies {
-        self.end(state, end);
+    fn end_and_release(&self, state: &mut HoldState, end: End) -> (Replies, EndedHold) {
+        let ended = self.end(state, end);
         let until = self.now() + state.longest;
         let replies = self.coordinator.give_back(&self.record, &self.id, until);
         // Whoever is next in line asks behind the release.
         state.succession = None;
-        replies
+        (replies, ended)
     }
 
     /// Gives the hold to the next task in line, as it was granted: nothing was asked for since
     /// then, so its lease and its count are what they were, and enough of the lease is left for a
-    /// grant. Says whether it did.
-    fn hand_on(&self, state: &mut HoldState) -> bool {
+    /// grant. `None`: it did not.
+    fn hand_on(&self, state: &mut HoldState) -> Option<EndedHold> {
         let Self { coordinator, record, id, rules, started, stood_still, .. } = self;
         let (support, now) = (&state.support, coordinator.clock().now());
         // Where it stays, what it would have gone by is dropped behind the release.
-        let Some((tenure, succession)) = &mut state.succession else { return false };
+        let (tenure, succession) = state.succession.as_mut()?;
         let is_as_granted = support.is_as_granted() && rules.is_in_time(*started, now);
-        let Some(next) = tenure.next(now).filter(|_| is_as_granted) else { return false };
+        let next = tenure.next(now).filter(|_| is_as_granted)?;
         let handed_on = succession.hand_on(|| {
             let votes = support.granted(coordinator.panel().quorum);
             let claim = Claim::of_held(coordinator, record, id, *rules, *stood_still);
             Won::handed_on(claim, (*started, *rules), self.stored, votes, next)
         });
-        if handed_on {
+        handed_on.then(|| {
             // The line ends when nobody stands there any more.
             state.succession = None;
-            self.end(state, End::Released);
-        }
-        handed_on
+            self.end(state, End::Released)
+        })
     }
 
     /// From now on nobody here has it, and nobody renews it.
-    fn end(&self, state: &mut HoldState, end: End) {
+    fn end(&self, state: &mut HoldState, end: End) -> EndedHold {
         state.end = Some(end);
         state.lease.end();
         if let Some(place) = state.place.take() {
             self.holds.agenda.remove(place);
         }
         self.over.change(|over| *over = true);
-        let (held, series) = (self.now().since(self.acquired), self.series());
+        EndedHold(self.now().since(self.acquired))
+    }
+
+    fn count_end(&self, EndedHold(held): EndedHold) {
+        let series = self.series();
         series.held.change(-1.0);
         series.hold_seconds.record(held.as_secs_f64());
     }
@@ -464,12 +496,12 @@ impl Hold {
         if duty != Duty::Lost && !state.lease.is_fixed() && standings.out_of_step().is_some() {
             let why = |voter| standings.apart(voter).map_or(Cause::Unheard, Cause::OutOfStep);
             state.failed = (0..voters.len()).map(|voter| Verdict::Unknown(why(voter))).collect();
-            self.lose(&mut state, HoldLoss::OutOfStep);
+            self.lose(state, HoldLoss::OutOfStep);
             return false;
         }
         let due = match duty {
             Duty::Lost => {
-                self.expire(&mut state);
+                self.expire(state);
                 return false;
             }
             Duty::Renew => true,
@@ -493,11 +525,13 @@ impl Hold {
             && self.coordinator.waits_since(&self.record).is_some_and(is_long)
         {
             state.warned = true;
-            let (lock, waits) = (self.name(), Rounded(lease));
-            tracing::warn!(
-                lock, hold = %self.id, %waits,
-                "a task waits long behind a hold of its own client"
-            );
+            let (lock, hold, waits) = (self.name().to_owned(), self.id.clone(), Rounded(lease));
+            log::tell(move || {
+                tracing::warn!(
+                    lock, %hold, %waits,
+                    "a task waits long behind a hold of its own client"
+                );
+            });
         }
     }
 
@@ -527,15 +561,15 @@ impl Hold {
 
     /// The watchdog is gone. A lease that is not renewed needs none.
     pub(super) fn abandon(&self) {
-        let mut state = self.state();
+        let state = self.state();
         if !state.lease.is_fixed() {
-            self.lose(&mut state, HoldLoss::Abandoned);
+            self.lose(state, HoldLoss::Abandoned);
         }
     }
 
     /// Another hold was lost, without which this one is of no use.
     pub(super) fn forsake(&self) {
-        self.lose(&mut self.state(), HoldLoss::Forsaken);
+        self.lose(self.state(), HoldLoss::Forsaken);
     }
 
     pub(super) fn is_forsaken(&self) -> bool {

@@ -18,6 +18,7 @@ use super::{Agenda, AgendaPlace, Hold};
 use crate::{
     acquire::Coordinator,
     clock::{Clock, Moment},
+    log::LogSpan,
     proto::{Listed, RoundEnd},
     series::OldestHolds,
     voter::Standings,
@@ -181,8 +182,13 @@ async fn round(hold: Arc<Hold>) {
 
 async fn renew(hold: &Arc<Hold>) {
     let Some(exchange) = hold.start_round(None, 0) else { return };
-    let (kind, lock, id) = (hold.record.kind().name, hold.name(), &hold.id);
-    let span = tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty);
+    let (kind, lock) = (hold.record.kind().name, &hold.record.info().name);
+    let (name, id) = (lock.clone(), hold.id.clone());
+    let span = LogSpan::begin(move || {
+        let lock = name.as_str();
+        tracing::debug_span!("renew", kind, lock, hold = %id, outcome = Empty)
+    });
+    let (name, id) = (lock.clone(), hold.id.clone());
     let (terms, deadline, votes_end) =
         hold.lease(|lease| (lease.terms(), lease.deadline(), lease.votes_end()));
     if let Some(end) = hold.conclude(exchange).await {
@@ -190,7 +196,10 @@ async fn renew(hold: &Arc<Hold>) {
         let outcome = match end {
             RoundEnd::Renewed => {
                 if hold.fails_again(false) {
-                    tracing::warn!(parent: &span, lock, hold = %id, "renewed again");
+                    span.tell(move |on| {
+                        let lock = name.as_str();
+                        tracing::warn!(parent: on, lock, hold = %id, "renewed again");
+                    });
                 }
                 let share = votes_end.since(now).div_duration_f64(terms.validity());
                 hold.series().renewal_validity.record(share);
@@ -198,19 +207,26 @@ async fn renew(hold: &Arc<Hold>) {
             }
             RoundEnd::Failed => {
                 let voters = hold.coordinator.panel().report(hold.failed());
-                let (on, voters, left) = (&span, Listed(&voters), deadline.since(now));
-                // Once for all rounds that fail one after the other.
-                if hold.fails_again(true) {
-                    tracing::debug!(parent: on, lock, hold = %id, ?left, %voters, "renewal failed");
-                } else {
-                    tracing::warn!(parent: on, lock, hold = %id, ?left, %voters, "renewal failed");
-                }
+                let (left, fails_again) = (deadline.since(now), hold.fails_again(true));
+                span.tell(move |on| {
+                    let (lock, voters) = (name.as_str(), Listed(&voters));
+                    // Once for all rounds that fail one after the other.
+                    if fails_again {
+                        tracing::debug!(
+                            parent: on, lock, hold = %id, ?left, %voters, "renewal failed"
+                        );
+                    } else {
+                        tracing::warn!(
+                            parent: on, lock, hold = %id, ?left, %voters, "renewal failed"
+                        );
+                    }
+                });
                 "failed"
             }
             RoundEnd::Superseded => "superseded",
             RoundEnd::Vanished => "vanished",
         };
-        span.record("outcome", outcome);
+        span.end(outcome);
         hold.series().renewals.of(outcome).count(1);
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     acquire::Coordinator,
     hold::{Entry, Holds, LockRequest},
     kinds::{Form, Forms, Kind, LockRecord, MUTEX, Preference},
+    log,
     proto::{Error, Limit, LockKind, LockName, Owner, Slots, Token},
     settings::Settings,
 };
@@ -358,7 +359,9 @@ pub(crate) fn after_work<T, E: From<Error>>(
     match released {
         // It was held for as long as there was work. Who is next may have to wait for its end.
         Err(error) if error.is_unconfirmed() => {
-            tracing::warn!(lock = error.lock(), %error, "not released yet");
+            log::tell_here(move || {
+                tracing::warn!(lock = error.lock(), %error, "not released yet");
+            });
         }
         // Else the work has failed, maybe because it was stopped for that, and says so.
         Err(error) if done.is_ok() => return Err(error.into()),

@@ -10,11 +10,13 @@ use std::{
     time::Duration,
 };
 
+use futures::future::OptionFuture;
 use tokio::runtime::Handle;
 
 use super::{Identity, Outcome, lock};
 use crate::{
     clock::{Clock, Moment},
+    log,
     proto::{
         Cause, Data, KeptOut, Place, Quarantined, Quorum, Register, RoundTrips, Rounded, Shown,
         Stamp, Suspicion, Verdict, Vote,
@@ -41,7 +43,6 @@ pub(crate) struct Standings {
     pub(super) series: Vec<VoterSeries>,
     round_trips: Vec<Mutex<RoundTrips>>,
     clock: Clock,
-    runtime: Handle,
     state: Mutex<StandingsState>,
     /// For how long this client has stood still, in nanoseconds.
     stood_still: AtomicU64,
@@ -51,8 +52,17 @@ pub(crate) struct Standings {
     returned: Signal<()>,
     /// Changes with each new connection.
     connected: Signal<()>,
-    /// The client is closed: its share of what is counted of all clients has been taken back.
-    retired: Arc<Signal<bool>>,
+    alarm: Arc<Signal<Alarm>>,
+}
+
+/// When quarantines are looked at next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alarm {
+    Off,
+    /// The first of them ends.
+    At(Moment),
+    /// Never: the client is closed. Its share of what is counted of all clients has been taken back.
+    Retired,
 }
 
 #[derive(Debug)]
@@ -79,8 +89,9 @@ struct VoterState {
     lost: BTreeSet<usize>,
     /// Those that take no new votes, by what was last heard of them.
     refusing: BTreeSet<usize>,
-    /// Until when its quarantine goes on that was told of.
+    /// Until when its quarantine goes on, and for which reasons so far: each is told once.
     quarantined: Option<Moment>,
+    reasons: BTreeSet<&'static str>,
     /// On the latest connection it was told what this client believes of the voters, and nobody
     /// believes otherwise.
     is_compared: bool,
@@ -91,9 +102,27 @@ struct VoterState {
     clash: Option<Arc<str>>,
 }
 
-/// Tells a gauge, to which all clients add, what this one adds from now on.
-fn shift(gauge: &Series, before: bool, after: bool) {
-    gauge.change(f64::from(u8::from(after)) - f64::from(u8::from(before)));
+/// Whether a client counts a voter in a gauge to which all clients add: before, and from now on.
+/// Recorders are told of it when no mutex is held.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "the gauge is to be told of it"]
+struct Shift {
+    before: bool,
+    after: bool,
+}
+
+impl Shift {
+    fn tell(self, gauge: &Series) {
+        gauge.change(f64::from(u8::from(self.after)) - f64::from(u8::from(self.before)));
+    }
+}
+
+/// What recorders are told of a voter's quarantine.
+struct QuarantineNews {
+    voter: usize,
+    shift: Shift,
+    /// The reason, where it has not been told.
+    begun: Option<&'static str>,
 }
 
 impl Standings {
@@ -108,18 +137,23 @@ impl Standings {
         let voters = spread.into_iter().map(voter).collect();
         let (has_quorum, compares, is_quiet) = (None, false, true);
         let state = StandingsState { register, quorum, voters, has_quorum, compares, is_quiet };
-        Arc::new(Self {
+        let this = Arc::new(Self {
             labels,
             series,
             round_trips,
             clock,
-            runtime: Handle::current(),
             state: Mutex::new(state),
             stood_still: AtomicU64::new(0),
             returned: Signal::new(()),
             connected: Signal::new(()),
-            retired: Arc::new(Signal::new(false)),
-        })
+            alarm: Arc::new(Signal::new(Alarm::Off)),
+        });
+        this.clock.spawn(&Handle::current(), this.look_again());
+        this
+    }
+
+    fn label(&self, voter: usize) -> Arc<str> {
+        Arc::clone(&self.labels[voter])
     }
 
     /// How long a voter took to answer so far.
@@ -138,25 +172,24 @@ impl Standings {
     }
 
     /// A server says who it is, on a new connection. Whether it has lost a part of its data.
-    pub(crate) fn met(
-        self: &Arc<Self>,
-        place: Place,
-        identity: &Identity,
-        stamp: Option<Stamp>,
-    ) -> bool {
-        let label = &self.labels[place.voter];
+    pub(crate) fn met(&self, place: Place, identity: &Identity, stamp: Option<Stamp>) -> bool {
         self.series[place.voter].connections.change(1.0);
-        let Identity { run_id, age, .. } = identity;
+        let (label, shard) = (self.label(place.voter), place.shard);
+        let (run_id, age) = (identity.run_id.clone(), identity.age);
         {
             let mut state = self.state();
             // The end of what was a warning is one too: `connect` has warned of voters that it did
             // not reach before it let the log speak.
             let is_late = !state.is_quiet && state.voters[place.voter].connections == 0;
             let voter = &mut state.voters[place.voter];
-            if voter.lost.remove(&place.shard) || is_late {
-                tracing::warn!(voter = %label, shard = place.shard, run_id, ?age, "connected");
+            if voter.lost.remove(&shard) || is_late {
+                log::tell(move || {
+                    tracing::warn!(voter = %label, shard, run_id, ?age, "connected");
+                });
             } else {
-                tracing::info!(voter = %label, shard = place.shard, run_id, ?age, "connected");
+                log::tell(move || {
+                    tracing::info!(voter = %label, shard, run_id, ?age, "connected");
+                });
             }
             voter.connections += 1;
             voter.connected += 1;
@@ -173,12 +206,7 @@ impl Standings {
 
     /// A server says who it is, on a new connection or again. Whether it has lost a part of its
     /// data.
-    pub(crate) fn seen(
-        self: &Arc<Self>,
-        place: Place,
-        identity: &Identity,
-        stamp: Option<Stamp>,
-    ) -> bool {
+    pub(crate) fn seen(&self, place: Place, identity: &Identity, stamp: Option<Stamp>) -> bool {
         let voter = place.voter;
         let Identity { run_id, birth, age, durable, overlap, memory, .. } = identity;
         let mut state = self.state();
@@ -195,31 +223,49 @@ impl Standings {
         if let Some(stamp) = stamp {
             // The first request is sent when this is known.
             self.round_trips(voter).answered(stamp.answered.since(stamp.asked));
-            self.show_clock(voter, stamp);
             self.compare(&mut state, place, stamp);
         }
-        self.note_refusal(&mut state, place, identity.refuses.as_ref(), false);
-        self.tell(state);
-        let label = &self.labels[voter];
-        if let Some(thousandths) = memory {
-            self.series[voter].memory.set(f64::from(*thousandths) / 1000.0);
+        let refusing = self.note_refusal(&mut state, place, identity.refuses.as_ref(), false);
+        let news = self.note_quarantines(&mut state);
+        let is_another = returned || data != Data::Kept;
+        if is_another {
+            let (voter, durable) = (self.label(voter), *durable);
+            log::tell(move || {
+                tracing::info!(%voter, durable, ?data, "a voter came back as another");
+            });
         }
-        if returned || data != Data::Kept {
-            tracing::info!(voter = %label, durable, ?data, "a voter came back as another");
+        self.log_twin(voter, twin, was_twin);
+        drop(state);
+        if is_another {
             self.returned.change(|()| ());
         }
-        if let Some(twin) = twin {
-            let (voter, twin) = (label, &self.labels[twin]);
-            tracing::error!(%voter, %twin, "two voters are one server: one vote less");
-        } else if was_twin {
-            tracing::warn!(voter = %label, "the voter is a server of its own again");
+        let series = &self.series[voter];
+        refusing.tell(&series.refusing);
+        self.count(&news);
+        if let Some(thousandths) = memory {
+            series.memory.set(f64::from(*thousandths) / 1000.0);
+        }
+        if let Some(stamp) = stamp {
+            self.show_clock(voter, stamp);
         }
         data == Data::Older
     }
 
+    /// Says that a voter is the server of another, or is so no more.
+    fn log_twin(&self, voter: usize, twin: Option<usize>, was_twin: bool) {
+        let (voter, twin) = (self.label(voter), twin.map(|twin| self.label(twin)));
+        if let Some(twin) = twin {
+            log::tell(move || {
+                tracing::error!(%voter, %twin, "two voters are one server: one vote less");
+            });
+        } else if was_twin {
+            log::tell(move || tracing::warn!(%voter, "the voter is a server of its own again"));
+        }
+    }
+
     /// A voter has not got a vote that it gave at this time and should have. Whether it is to tell
     /// all clients.
-    pub(crate) fn lacks_vote(self: &Arc<Self>, place: Place, given: Moment) -> bool {
+    pub(crate) fn lacks_vote(&self, place: Place, given: Moment) -> bool {
         let mut state = self.state();
         let news = state.register.lacks_vote(place, given, self.clock.now());
         self.tell(state);
@@ -234,23 +280,27 @@ impl Standings {
         place: Place,
         why: Option<&Arc<str>>,
         parted: bool,
-    ) {
-        if self.is_retired() {
-            return;
-        }
-        let (voter, shard) = (&self.labels[place.voter], place.shard);
+    ) -> Shift {
+        let (voter, shard) = (self.label(place.voter), place.shard);
         let shards = &mut state.voters[place.voter].refusing;
-        let did = !shards.is_empty();
-        match why {
+        let before = !shards.is_empty();
+        if self.is_retired() {
+            return Shift { before, after: before };
+        }
+        match why.cloned() {
             Some(why) if shards.insert(shard) => {
-                tracing::warn!(%voter, shard, %why, "the voter takes no new votes");
+                log::tell(move || {
+                    tracing::warn!(%voter, shard, %why, "the voter takes no new votes");
+                });
             }
             None if shards.remove(&shard) && !parted => {
-                tracing::warn!(%voter, shard, "the voter takes new votes again");
+                log::tell(move || {
+                    tracing::warn!(%voter, shard, "the voter takes new votes again");
+                });
             }
             _ => {}
         }
-        shift(&self.series[place.voter].refusing, did, !shards.is_empty());
+        Shift { before, after: !shards.is_empty() }
     }
 
     /// Says how many voters are connected, and which are not.
@@ -261,7 +311,7 @@ impl Standings {
         let (voters, needed) = (quorum.voters(), quorum.needed());
         let has_none = "no quorum: no lock is given or renewed";
         let told = if has_one { "the quorum is back" } else { has_none };
-        tracing::warn!(answering, %needed, voters, %missing, "{told}");
+        log::tell(move || tracing::warn!(answering, %needed, voters, %missing, "{told}"));
     }
 
     /// Whether two voters are parts of one cluster in different sets.
@@ -283,14 +333,13 @@ impl Standings {
     pub(crate) fn parted(&self, place: Place, why: Option<&str>) {
         let mut state = self.state();
         // It is asked again before it is a voter again.
-        self.note_refusal(&mut state, place, None, true);
-        let voter = &self.labels[place.voter];
-        self.series[place.voter].connections.change(-1.0);
-        if let Some(why) = why {
-            state.voters[place.voter].lost.insert(place.shard);
-            tracing::warn!(%voter, shard = place.shard, why, "connection lost");
+        let refusing = self.note_refusal(&mut state, place, None, true);
+        let (voter, shard) = (self.label(place.voter), place.shard);
+        if let Some(why) = why.map(str::to_owned) {
+            state.voters[place.voter].lost.insert(shard);
+            log::tell(move || tracing::warn!(%voter, shard, why, "connection lost"));
         } else {
-            tracing::info!(%voter, shard = place.shard, "connection closed");
+            log::tell(move || tracing::info!(%voter, shard, "connection closed"));
         }
         let connected = &mut state.voters[place.voter].connected;
         *connected = connected.saturating_sub(1);
@@ -299,15 +348,19 @@ impl Standings {
             state.has_quorum = Some(false);
             self.log_quorum(&state, false);
         }
+        drop(state);
+        let series = &self.series[place.voter];
+        refusing.tell(&series.refusing);
+        series.connections.change(-1.0);
     }
 
     /// A voter's data moved from one of its shards to another, or was lost on the way.
-    pub(crate) fn moved(self: &Arc<Self>, from: Place, to: Place, lost: bool) {
+    pub(crate) fn moved(&self, from: Place, to: Place, lost: bool) {
         let mut state = self.state();
         state.register.moved(from, to, lost, self.clock.now());
         self.tell(state);
-        let voter = &self.labels[to.voter];
-        tracing::debug!(%voter, from = from.shard, to = to.shard, lost, "hash slots have moved");
+        let (voter, from, to) = (self.label(to.voter), from.shard, to.shard);
+        log::tell(move || tracing::debug!(%voter, from, to, lost, "hash slots have moved"));
         if lost {
             self.returned.change(|()| ());
         }
@@ -316,7 +369,7 @@ impl Standings {
     /// A server answered, and mostly showed its clock, and which data it has. Fails if it is that
     /// of another voter.
     pub(crate) fn answered(
-        self: &Arc<Self>,
+        &self,
         place: Place,
         at: Moment,
         stamp: Option<Stamp>,
@@ -347,7 +400,7 @@ impl Standings {
     fn compare(&self, state: &mut StandingsState, place: Place, stamp: Stamp) -> bool {
         let shown = state.register.stamped(place, stamp);
         if let Shown::StoodStill(by) = shown {
-            tracing::warn!(?by, "this machine stood still: leases end sooner");
+            log::tell(move || tracing::warn!(?by, "this machine stood still: leases end sooner"));
             let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
             // Before any answer counts that shows it (law 2).
             self.stood_still.fetch_add(nanos, Ordering::AcqRel);
@@ -390,46 +443,77 @@ impl Standings {
         self.series[voter].clock_ahead.set(stamp.ahead_secs(wall));
     }
 
-    /// Tells the log and the metrics which quarantines have begun, and sees to it that their ends
-    /// are told.
-    fn tell(self: &Arc<Self>, mut state: MutexGuard<'_, StandingsState>) {
-        let now = self.clock.now();
-        let StandingsState { register, voters, is_quiet, .. } = &mut *state;
+    /// Tells the log and the metrics which quarantines have begun or ended.
+    fn tell(&self, mut state: MutexGuard<'_, StandingsState>) {
+        let news = self.note_quarantines(&mut state);
+        drop(state);
+        self.count(&news);
+    }
+
+    /// Tells the log which quarantines have begun or ended, and sees to it that the next end is
+    /// noticed. Returns what recorders are to be told.
+    fn note_quarantines(&self, state: &mut StandingsState) -> Vec<QuarantineNews> {
+        let (mut news, now) = (Vec::new(), self.clock.now());
+        let StandingsState { register, voters, is_quiet, .. } = state;
         if self.is_retired() {
-            return;
+            return news;
         }
-        for (voter, VoterState { quarantined: told, .. }) in voters.iter_mut().enumerate() {
-            let kept_out = register.kept_out_longest(voter, now);
-            let until = kept_out.map(|kept_out| now + kept_out.quarantined.left);
-            if until == *told {
+        for (voter, VoterState { quarantined, reasons, .. }) in voters.iter_mut().enumerate() {
+            let kept_out = register.kept_out_longest(voter, now).map(|it| it.quarantined);
+            let until = kept_out.map(|kept_out| now + kept_out.left);
+            if until == *quarantined {
                 continue;
             }
-            let before = mem::replace(told, until);
-            let series = &self.series[voter];
-            shift(&series.quarantined, before.is_some(), until.is_some());
-            if let Some(KeptOut { quarantined, .. }) = kept_out {
-                // Else it is one that was told before: what came after it was the client's own pause.
-                if until > before {
-                    if !*is_quiet {
-                        self.log_quarantine(voter, quarantined);
-                    }
-                    series.quarantines.of(quarantined.why.reason()).count(1);
+            let before = mem::replace(quarantined, until).is_some();
+            let mut begun = None;
+            if let Some(kept_out) = kept_out {
+                // What goes on is no news, nor is what a pause of the client hid for a moment.
+                begun = Some(kept_out.why.reason()).filter(|reason| reasons.insert(*reason));
+                if begun.is_some() && !*is_quiet {
+                    self.log_quarantine(voter, kept_out);
                 }
-                let at = now + quarantined.left;
-                self.clock.spawn(&self.runtime, self.look_again(at));
-            } else if !*is_quiet {
-                let voter = &self.labels[voter];
-                tracing::warn!(%voter, "quarantine over: the voter's votes count for new locks");
+            } else {
+                reasons.clear();
+                if !*is_quiet {
+                    self.log_end_of_quarantine(voter);
+                }
+            }
+            let shift = Shift { before, after: until.is_some() };
+            news.push(QuarantineNews { voter, shift, begun });
+        }
+        let next = voters.iter().filter_map(|voter| voter.quarantined).min();
+        let next = next.map_or(Alarm::Off, Alarm::At);
+        if self.alarm.read(|alarm| *alarm != next) {
+            self.alarm.change(|alarm| *alarm = next);
+        }
+        news
+    }
+
+    fn count(&self, news: &[QuarantineNews]) {
+        for QuarantineNews { voter, shift, begun } in news {
+            let series = &self.series[*voter];
+            shift.tell(&series.quarantined);
+            if let Some(reason) = begun {
+                series.quarantines.of(reason).count(1);
             }
         }
     }
 
     fn log_quarantine(&self, voter: usize, Quarantined { why, left }: Quarantined) {
-        let (voter, ends_in) = (&self.labels[voter], Rounded(left));
-        tracing::warn!(
-            %voter, %why, %ends_in,
-            "voter in quarantine: its votes count for no new lock"
-        );
+        let (voter, ends_in) = (self.label(voter), Rounded(left));
+        log::tell(move || {
+            tracing::warn!(
+                %voter, %why, %ends_in,
+                "voter in quarantine: its votes count for no new lock"
+            );
+        });
+    }
+
+    fn log_end_of_quarantine(&self, voter: usize) {
+        let voter = self.label(voter);
+        log::tell(move || {
+            tracing::warn!(%voter, "quarantine over: the voter's votes count for new locks");
+        });
     }
 
     /// Lets the log hear of quarantines: of those that have begun, and from now on of each. It does
@@ -444,38 +528,52 @@ impl Standings {
         }
     }
 
-    /// Looks once more at this time, if the client is there then.
-    fn look_again(self: &Arc<Self>, at: Moment) -> impl Future<Output = ()> + use<> {
+    /// Looks at the quarantines whenever one of them ends, for as long as the client is there.
+    fn look_again(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let (standings, clock) = (Arc::downgrade(self), self.clock.clone());
-        let retired = Arc::clone(&self.retired);
+        let alarm = Arc::clone(&self.alarm);
         async move {
-            tokio::select! {
-                biased;
-                () = retired.until(|retired| *retired) => return,
-                () = clock.sleep_until(at) => {}
-            }
-            if let Some(standings) = standings.upgrade() {
+            loop {
+                let seen = alarm.version();
+                let at = match alarm.read(|alarm| *alarm) {
+                    Alarm::Off => None,
+                    Alarm::At(at) => Some(at),
+                    Alarm::Retired => return,
+                };
+                tokio::select! {
+                    biased;
+                    () = alarm.changed_since(seen) => continue,
+                    Some(()) = OptionFuture::from(at.map(|at| clock.sleep_until(at))) => {}
+                }
+                let Some(standings) = standings.upgrade() else { return };
                 standings.tell(standings.state());
             }
         }
     }
 
     fn is_retired(&self) -> bool {
-        self.retired.read(|retired| *retired)
+        self.alarm.read(|alarm| *alarm == Alarm::Retired)
     }
 
     /// The client is closed.
     pub(crate) fn retire(&self) {
-        let state = &mut *self.state();
+        let mut state = self.state();
         if self.is_retired() {
             return;
         }
-        self.retired.change(|retired| *retired = true);
-        for (series, voter) in self.series.iter().zip(&mut state.voters) {
+        self.alarm.change(|alarm| *alarm = Alarm::Retired);
+        let counted = |voter: &mut VoterState| {
+            let is_refusing = !mem::take(&mut voter.refusing).is_empty();
+            [voter.quarantined.take().is_some(), is_refusing, voter.clash.take().is_some()]
+        };
+        let counted: Vec<_> = state.voters.iter_mut().map(counted).collect();
+        drop(state);
+        for (series, before) in self.series.iter().zip(counted) {
             series.clients.change(-1.0);
-            shift(&series.quarantined, voter.quarantined.take().is_some(), false);
-            shift(&series.refusing, !mem::take(&mut voter.refusing).is_empty(), false);
-            shift(&series.out_of_step, voter.clash.take().is_some(), false);
+            let gauges = [&series.quarantined, &series.refusing, &series.out_of_step];
+            for (gauge, before) in gauges.into_iter().zip(before) {
+                Shift { before, after: false }.tell(gauge);
+            }
         }
     }
 
@@ -543,15 +641,18 @@ impl Standings {
         step.is_compared = is_told && step.connections == connections;
         let before = mem::replace(&mut step.clash, why.clone());
         drop(state);
-        shift(&self.series[voter].out_of_step, before.is_some(), why.is_some());
-        let voter = &self.labels[voter];
+        let shift = Shift { before: before.is_some(), after: why.is_some() };
+        shift.tell(&self.series[voter].out_of_step);
+        let voter = self.label(voter);
         match (before, why) {
             (None, Some(why)) => {
-                tracing::error!(%voter, %why, "clients disagree about the voters: no locks");
+                log::tell(move || {
+                    tracing::error!(%voter, %why, "clients disagree about the voters: no locks");
+                });
                 self.returned.change(|()| ());
             }
             (Some(_), None) => {
-                tracing::warn!(%voter, "clients agree about the voters again");
+                log::tell(move || tracing::warn!(%voter, "clients agree about the voters again"));
             }
             _ => {}
         }
@@ -585,3 +686,7 @@ impl StandingsState {
         self.out_of_step().or(unknown)
     }
 }
+
+#[cfg(test)]
+#[path = "standings_tests.rs"]
+mod tests;

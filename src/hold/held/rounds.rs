@@ -149,8 +149,8 @@ impl Hold {
     fn hear_late(self: &Arc<Self>, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) {
         let heard = self.heard(sent, voter, outcome);
         match heard.verdict {
-            Verdict::Revoked => self.lose(&mut self.state(), HoldLoss::Revoked),
-            _ if heard.is_forgotten => self.lose(&mut self.state(), HoldLoss::Vanished),
+            Verdict::Revoked => self.lose(self.state(), HoldLoss::Revoked),
+            _ if heard.is_forgotten => self.lose(self.state(), HoldLoss::Vanished),
             Verdict::Absent => self.put_right(sent, &[voter]),
             _ => {}
         }
@@ -250,7 +250,7 @@ impl Hold {
                     _ if state.failed.contains(&Verdict::Revoked) => HoldLoss::Revoked,
                     _ => HoldLoss::Superseded,
                 };
-                self.lose(&mut state, loss);
+                self.lose(state, loss);
             }
         }
         end

@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use crate::{
+    log,
     proto::Cause,
     scripts::Value,
     voter::{
@@ -488,12 +489,14 @@ impl Topology {
                 news.answers += 1;
                 if news.trouble.take().is_some() {
                     let servers = servers.len();
-                    tracing::warn!(servers, "a server tells of the cluster again");
+                    log::tell(move || {
+                        tracing::warn!(servers, "a server tells of the cluster again");
+                    });
                 }
             }
             Err(cause) => {
-                tracing::warn!(%cause, "no server tells of the cluster");
-                news.trouble = Some(cause);
+                news.trouble = Some(cause.clone());
+                log::tell(move || tracing::warn!(%cause, "no server tells of the cluster"));
             }
         }
         let changed = news.map != before;
@@ -525,10 +528,13 @@ impl Topology {
                 // primary: then all its voters fail together.
                 let coverage = by.setting("cluster-require-full-coverage").await;
                 if coverage.is_some_and(|value| value == "yes") {
-                    tracing::warn!(
-                        server = %server.label(),
-                        "cluster-require-full-coverage: one dead primary takes the whole cluster"
-                    );
+                    let server = Arc::clone(server.label());
+                    log::tell(move || {
+                        tracing::warn!(
+                            %server,
+                            "cluster-require-full-coverage: one dead primary takes the whole cluster"
+                        );
+                    });
                 }
                 warned = true;
             }

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
+    log,
     proto::{Cause, ServerReport},
     scripts::Answer,
 };
@@ -120,18 +121,25 @@ impl ClusterVoter {
     /// Two voters on one server fail together, which is what there are several for. Whether this
     /// one shares its server; `did` it before?
     fn tell_of_twins(&self, map: &Map, did: bool) -> bool {
+        let voter = Arc::clone(self.label());
         let Some((other, slot)) = map.shared(self.seat) else {
             if did {
-                tracing::warn!(voter = %self.label(), "the voter shares no server any more");
+                log::tell(move || tracing::warn!(%voter, "the voter shares no server any more"));
             }
             return false;
         };
-        let (voter, other) = (self.label(), &self.labels[usize::from(other)]);
-        let server = map.route(slot).map(|(_, at)| at);
+        let other = Arc::clone(&self.labels[usize::from(other)]);
+        let server = map.route(slot).map(|(_, at)| at.clone());
         if self.may_share {
-            tracing::warn!(%voter, %other, ?server, "two voters share a server");
+            log::tell(move || {
+                tracing::warn!(%voter, %other, ?server, "two voters share a server");
+            });
         } else {
-            tracing::error!(%voter, %other, ?server, "two voters share a server: one vote less");
+            log::tell(move || {
+                tracing::error!(
+                    %voter, %other, ?server, "two voters share a server: one vote less"
+                );
+            });
         }
         true
     }
@@ -222,7 +230,7 @@ impl ClusterVoter {
                 answers[request] = answer;
             }
             let Some(redirect) = redirected else { return answers };
-            tracing::debug!(voter = %self.label(), slot, at = ?branch.at, ?redirect, "redirected");
+            self.log_redirect(slot, &branch.at, &redirect);
             let next = self.after(redirect, slot, call.script.votes, &branch.at, seen);
             let next = time::timeout(rest(), next).await;
             let (Ok(Ok(next)), false) = (next, rest().is_zero()) else { return answers };
@@ -232,6 +240,11 @@ impl ClusterVoter {
             }
             (way, deadline) = (next, rest());
         }
+    }
+
+    fn log_redirect(&self, slot: u16, at: &Endpoint, redirect: &Redirect) {
+        let (voter, at, redirect) = (Arc::clone(self.label()), at.clone(), redirect.clone());
+        log::tell(move || tracing::debug!(%voter, slot, ?at, ?redirect, "redirected"));
     }
 
     /// Where to send what was redirected, and whether the server there is to be asked to take it

@@ -34,6 +34,7 @@ use super::{
 use crate::{
     clock::Clock,
     keys::Word,
+    log,
     proto::{Cause, ClockOffset, HoldId, Persistence, ServerInfo},
     scripts::{Answer, Mark, Value, voter::LOOK},
     voter::{
@@ -230,18 +231,22 @@ async fn look(
     keeps: Option<bool>,
     is_unmarked: &AtomicBool,
 ) -> Outcome<Option<Mark>> {
-    let server = &link.place;
+    let server = Arc::clone(&link.place);
     match look_at_mark(link, &look_call(key, life, keeps, "")).await? {
         Ok(answer) => {
             if is_unmarked.swap(false, Relaxed) {
-                tracing::warn!(%server, "the mark of a server can be read again");
+                log::tell(
+                    move || tracing::warn!(%server, "the mark of a server can be read again"),
+                );
             }
             Ok(Mark::read(&answer))
         }
         // It cannot vote in this state either. Where nobody can say how old it is, it is new.
         Err(Cause::Rejected(why)) if is_passing(&why) => {
-            tracing::debug!(%server, %why, "the mark of a server cannot be read now");
-            let refusal = (!is_elsewhere(&why)).then_some(why);
+            let refusal = (!is_elsewhere(&why)).then(|| Arc::clone(&why));
+            log::tell(move || {
+                tracing::debug!(%server, %why, "the mark of a server cannot be read now");
+            });
             let (age, began) = (Duration::ZERO, Duration::ZERO);
             Ok(Some(Mark { birth: None, age, refusal, began, clock: None }))
         }
@@ -258,10 +263,12 @@ async fn look(
         // This may be so for ever, and would keep every new client waiting.
         Err(cause) => {
             if !is_unmarked.swap(true, Relaxed) {
-                tracing::warn!(
-                    %server, %cause,
-                    "the mark of a server cannot be read: deleted data go unnoticed"
-                );
+                log::tell(move || {
+                    tracing::warn!(
+                        %server, %cause,
+                        "the mark of a server cannot be read: deleted data go unnoticed"
+                    );
+                });
             }
             Ok(None)
         }

@@ -7,7 +7,7 @@
 //! has no right to ask for is unknown; without `INFO` there is no voter. `INFO` and the mark are
 //! asked for again every ten seconds, and the settings of the disk every two minutes.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use tokio::time;
 
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
+    log,
     proto::Cause,
     voter::{Ear, Identity, lock, pauses::Pauses},
 };
@@ -86,8 +87,11 @@ impl Runner {
         match met {
             Ok(Met { evicts: Some(why), .. }) if !self.looks.may_evict => Err(why),
             Ok(met) => {
-                if let Some(why) = &met.evicts {
-                    tracing::warn!(server = %link.place, %why, "votes may be gone at any time");
+                if let Some(why) = met.evicts.clone() {
+                    let server = Arc::clone(&link.place);
+                    log::tell(move || {
+                        tracing::warn!(%server, %why, "votes may be gone at any time");
+                    });
                 }
                 Ok((link, router, primary, met))
             }
@@ -152,17 +156,18 @@ impl Runner {
             {
                 return format!("{} has been promoted again, as {now}", link.place).into();
             }
-            let why = met.evicts.as_ref().filter(|_| !self.looks.may_evict);
-            match (why, evicts) {
-                (Some(why), false) => {
-                    tracing::error!(server = %link.place, %why, "votes may be gone at any time");
-                }
-                (None, true) => {
-                    tracing::warn!(server = %link.place, "the server deletes no votes any more");
-                }
+            let why = met.evicts.clone().filter(|_| !self.looks.may_evict);
+            let did = mem::replace(&mut evicts, why.is_some());
+            let server = Arc::clone(&link.place);
+            match why {
+                Some(why) if !did => log::tell(move || {
+                    tracing::error!(%server, %why, "votes may be gone at any time");
+                }),
+                None if did => log::tell(move || {
+                    tracing::warn!(%server, "the server deletes no votes any more");
+                }),
                 _ => {}
             }
-            evicts = why.is_some();
             // What sentinels say of it was heard when it was met.
             let (run_id, overlap) = (told.run_id.clone(), told.overlap);
             let identity = Identity { run_id, overlap, ..met.identity.clone() };

@@ -8,7 +8,7 @@ use crate::tree::files;
 /// From low to high.
 const FLOORS: [&[&str]; 14] = [
     &["proto", "mutant", "metric"],
-    &["client_thread"],
+    &["client_thread", "log"],
     &["clock", "signal", "fence", "series"],
     &["settings", "keys"],
     &["scripts"],

@@ -1,0 +1,322 @@
+//! The log: a thread of its own tells all events, in their order.
+//!
+//! A subscriber of `tracing` may write to a disk that hangs, or to a pipe that nobody reads. No lock
+//! waits for that.
+
+use std::{
+    io, mem,
+    panic::{AssertUnwindSafe, catch_unwind},
+    process,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+use tracing::{
+    Dispatch, Id, Span, dispatcher, level_filters::LevelFilter, subscriber::NoSubscriber,
+};
+
+/// So many events wait. Ten thousand locks that are lost together are told.
+const MOST: usize = 16_384;
+
+static QUEUE: Mutex<Option<LogQueue>> = Mutex::new(None);
+
+/// What the thread is still to tell.
+struct LogQueue {
+    /// Which has the thread: a forked process has only the thread that forked.
+    process: u32,
+    entries: Sender<LogEntry>,
+    backlog: Arc<Backlog>,
+}
+
+#[derive(Default)]
+struct Backlog {
+    /// How many entries have not been told yet.
+    waiting: AtomicUsize,
+    /// How many events found no room since that was last told.
+    missing: AtomicU64,
+}
+
+struct LogEntry {
+    listener: Option<Dispatch>,
+    tell: Box<dyn FnOnce() + Send>,
+}
+
+/// Waits until the subscribers have been told all events so far, and no longer than `limit`. Whether
+/// they have been told.
+///
+/// For the end of a program that has no client to [close](crate::Quorate::close), which does this
+/// too. It blocks its thread.
+///
+/// ```
+/// # use std::time::Duration;
+/// assert!(quorate::log::flush(Duration::from_secs(1)));
+/// ```
+pub fn flush(limit: Duration) -> bool {
+    let (done, told) = mpsc::channel();
+    is_told() || {
+        // Whoever waited may have gone.
+        let say = move || {
+            let _ = done.send(());
+        };
+        queue(say, None);
+        told.recv_timeout(limit).is_ok()
+    }
+}
+
+/// Completes when all events so far have been told.
+pub(crate) async fn until_told() {
+    if !is_told() {
+        let (done, told) = oneshot::channel::<()>();
+        queue(move || drop(done), None);
+        let _ = told.await;
+    }
+}
+
+/// Has an event told soon. To be called under the mutex of what it tells of, where others could come
+/// between: this calls no subscriber, and takes no other mutex.
+pub(crate) fn tell(event: impl FnOnce() + Send + 'static) {
+    queue(event, Some(MOST));
+}
+
+/// The same for one that arises in a task of a caller, and in its span. This asks the subscriber for
+/// the span: not to be called under a mutex.
+pub(crate) fn tell_here(event: impl FnOnce() + Send + 'static) {
+    let span = Span::current();
+    tell(move || span.in_scope(event));
+}
+
+/// A span that begins and ends on the thread of the log, as the events in it do.
+#[derive(Debug)]
+pub(crate) struct LogSpan(Option<Arc<OnceLock<Span>>>);
+
+impl LogSpan {
+    /// One of level debug; none where nobody listens to those.
+    pub(crate) fn begin(make: impl FnOnce() -> Span + Send + 'static) -> Self {
+        if LevelFilter::current() < LevelFilter::DEBUG {
+            return Self(None);
+        }
+        let span = Arc::<OnceLock<Span>>::default();
+        let begun = Arc::clone(&span);
+        tell(move || drop(begun.set(make())));
+        Self(Some(span))
+    }
+
+    /// Has an event told soon; it takes the span as its parent.
+    pub(crate) fn tell(&self, event: impl FnOnce(Option<Id>) + Send + 'static) {
+        let span = self.0.clone();
+        tell(move || event(span.and_then(|span| span.get()?.id())));
+    }
+
+    /// What came of it.
+    pub(crate) fn end(mut self, outcome: &'static str) {
+        self.close(Some(outcome));
+    }
+
+    fn close(&mut self, outcome: Option<&'static str>) {
+        let Some(span) = self.0.take() else { return };
+        // It has a beginning, so there is room for its end.
+        let end = move || {
+            if let (Some(span), Some(outcome)) = (span.get(), outcome) {
+                span.record("outcome", outcome);
+            }
+        };
+        queue(end, None);
+    }
+}
+
+impl Drop for LogSpan {
+    fn drop(&mut self) {
+        self.close(None);
+    }
+}
+
+/// Puts an entry at the end of the queue, unless `most` are there.
+fn queue(tell: impl FnOnce() + Send + 'static, most: Option<usize>) {
+    // Dropped behind the mutex where it finds no room.
+    let entry = LogEntry { listener: listener(), tell: Box::new(tell) };
+    let mut queue = QUEUE.lock().unwrap_or_else(PoisonError::into_inner);
+    if queue.as_ref().is_none_or(|queue| queue.process != process::id()) {
+        // Where the system gives no thread, the next event tries again.
+        let Ok(started) = LogQueue::start() else { return };
+        // The events of a parent are the parent's.
+        mem::forget(queue.replace(started));
+    }
+    let _no_room = queue.as_ref().and_then(|queue| queue.push(entry, most).err());
+    drop(queue);
+}
+
+/// Who listens where an event arises. `None`: nobody listens there alone, as on the thread of the
+/// clients; then it is who listens to the whole process.
+fn listener() -> Option<Dispatch> {
+    dispatcher::get_default(|here| (!here.is::<NoSubscriber>()).then(|| here.clone()))
+}
+
+fn is_told() -> bool {
+    let queue = QUEUE.lock().unwrap_or_else(PoisonError::into_inner);
+    let queue = queue.as_ref().filter(|queue| queue.process == process::id());
+    queue.is_none_or(|queue| queue.backlog.waiting.load(Ordering::Acquire) == 0)
+}
+
+impl LogQueue {
+    fn start() -> io::Result<Self> {
+        let ((entries, heard), backlog) = (mpsc::channel(), Arc::<Backlog>::default());
+        let of_thread = Arc::clone(&backlog);
+        let thread = thread::Builder::new().name("quorate-log".into());
+        thread.spawn(move || tell_all(&heard, &of_thread))?;
+        Ok(Self { process: process::id(), entries, backlog })
+    }
+
+    /// Fails where there is no room.
+    fn push(&self, entry: LogEntry, most: Option<usize>) -> Result<(), LogEntry> {
+        let Backlog { waiting, missing } = &*self.backlog;
+        if most.is_some_and(|most| waiting.load(Ordering::Relaxed) >= most) {
+            missing.fetch_add(1, Ordering::Relaxed);
+            return Err(entry);
+        }
+        waiting.fetch_add(1, Ordering::Relaxed);
+        self.entries.send(entry).map_err(|unsent| unsent.0)
+    }
+}
+
+fn tell_all(entries: &Receiver<LogEntry>, backlog: &Backlog) {
+    for LogEntry { listener, tell } in entries {
+        let missing = backlog.missing.swap(0, Ordering::Relaxed);
+        let told = || {
+            tell();
+            if missing > 0 {
+                tracing::warn!(missing, "events are missing: the log takes too long");
+            }
+        };
+        // A subscriber that panics costs its own event.
+        let _ = catch_unwind(AssertUnwindSafe(|| match listener {
+            Some(listener) => dispatcher::with_default(&listener, told),
+            None => told(),
+        }));
+        backlog.waiting.fetch_sub(1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use tracing::{
+        Event, Metadata, Subscriber,
+        field::{Field, Visit},
+        span::{Attributes, Record},
+    };
+
+    use super::*;
+
+    /// Keeps the fields of every event.
+    #[derive(Clone, Default)]
+    struct Listener(Arc<Mutex<String>>);
+
+    struct Line<'a>(&'a mut String);
+
+    impl Visit for Line<'_> {
+        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+            write!(self.0, "{field}={value:?};").expect("texts take all");
+        }
+    }
+
+    impl Subscriber for Listener {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, span: &Attributes<'_>) -> Id {
+            span.record(&mut Line(&mut self.0.lock().unwrap()));
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, values: &Record<'_>) {
+            values.record(&mut Line(&mut self.0.lock().unwrap()));
+        }
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            event.record(&mut Line(&mut self.0.lock().unwrap()));
+            assert!(!self.0.lock().unwrap().contains("panic"), "this subscriber does");
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+
+        fn try_close(&self, _: Id) -> bool {
+            self.0.lock().unwrap().push_str("closed;");
+            true
+        }
+    }
+
+    fn heard(by: &Listener) -> String {
+        assert!(flush(Duration::from_mins(1)), "it is told");
+        by.0.lock().unwrap().clone()
+    }
+
+    #[test]
+    fn events_are_told_in_their_order_to_who_listened_where_they_arose() {
+        let (one, other) = (Listener::default(), Listener::default());
+        for (listener, number) in [(&one, 1), (&other, 2), (&one, 3), (&other, 4)] {
+            let _listening = dispatcher::set_default(&Dispatch::new(listener.clone()));
+            tell(move || tracing::info!(number));
+        }
+        assert_eq!([heard(&one), heard(&other)], ["number=1;number=3;", "number=2;number=4;"]);
+    }
+
+    #[test]
+    fn a_subscriber_that_panics_costs_its_own_event() {
+        let (panics, listens) = (Listener::default(), Listener::default());
+        for (listener, text) in [(&panics, "panic"), (&listens, "told")] {
+            let _listening = dispatcher::set_default(&Dispatch::new(listener.clone()));
+            tell(move || tracing::info!(text));
+        }
+        assert_eq!(heard(&listens), "text=\"told\";");
+    }
+
+    #[test]
+    fn a_span_is_there_for_its_events_and_has_an_end() {
+        let listener = Listener::default();
+        let _listening = dispatcher::set_default(&Dispatch::new(listener.clone()));
+        let make = || tracing::debug_span!("renew", lock = "a", outcome = tracing::field::Empty);
+        let span = LogSpan::begin(make);
+        span.tell(|on| tracing::info!(parent: on.clone(), has_span = on.is_some()));
+        span.end("renewed");
+        drop(LogSpan::begin(make));
+        let both = "lock=\"a\";has_span=true;outcome=\"renewed\";closed;lock=\"a\";closed;";
+        assert_eq!(heard(&listener), both);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_and_told() {
+        let (queue, listener) = (LogQueue::start().unwrap(), Listener::default());
+        let (begun, begins) = mpsc::channel();
+        let (goes_on, go_on) = mpsc::channel::<()>();
+        let push = |tell: Box<dyn FnOnce() + Send>| {
+            let listener = Some(Dispatch::new(listener.clone()));
+            queue.push(LogEntry { listener, tell }, Some(3)).is_ok()
+        };
+        assert!(push(Box::new(move || {
+            begun.send(()).unwrap();
+            go_on.recv().unwrap();
+        })));
+        begins.recv().unwrap();
+        let kept = [1, 2, 3, 4].map(|number| push(Box::new(move || tracing::info!(number))));
+        assert_eq!(kept, [true, true, false, false]);
+        goes_on.send(()).unwrap();
+        let (done, told) = mpsc::channel();
+        let last = LogEntry { listener: None, tell: Box::new(move || done.send(()).unwrap()) };
+        assert!(queue.push(last, None).is_ok());
+        told.recv().unwrap();
+        let missing = "message=events are missing: the log takes too long;missing=2;";
+        assert_eq!(*listener.0.lock().unwrap(), format!("number=1;{missing}number=2;"));
+    }
+}
