@@ -118,7 +118,7 @@ impl Shift {
 }
 
 /// What recorders are told of a voter's quarantine.
-struct QuarantineNews {
+struct QuarantineChange {
     voter: usize,
     shift: Shift,
     /// The reason, where it has not been told.
@@ -226,7 +226,7 @@ impl Standings {
             self.compare(&mut state, place, stamp);
         }
         let refusing = self.note_refusal(&mut state, place, identity.refuses.as_ref(), false);
-        let news = self.note_quarantines(&mut state);
+        let changes = self.note_quarantines(&mut state);
         let is_another = returned || data != Data::Kept;
         if is_another {
             let (voter, durable) = (self.label(voter), *durable);
@@ -241,7 +241,7 @@ impl Standings {
         }
         let series = &self.series[voter];
         refusing.tell(&series.refusing);
-        self.count(&news);
+        self.count(&changes);
         if let Some(thousandths) = memory {
             series.memory.set(f64::from(*thousandths) / 1000.0);
         }
@@ -445,18 +445,18 @@ impl Standings {
 
     /// Tells the log and the metrics which quarantines have begun or ended.
     fn tell(&self, mut state: MutexGuard<'_, StandingsState>) {
-        let news = self.note_quarantines(&mut state);
+        let changes = self.note_quarantines(&mut state);
         drop(state);
-        self.count(&news);
+        self.count(&changes);
     }
 
     /// Tells the log which quarantines have begun or ended, and sees to it that the next end is
     /// noticed. Returns what recorders are to be told.
-    fn note_quarantines(&self, state: &mut StandingsState) -> Vec<QuarantineNews> {
-        let (mut news, now) = (Vec::new(), self.clock.now());
+    fn note_quarantines(&self, state: &mut StandingsState) -> Vec<QuarantineChange> {
+        let (mut changes, now) = (Vec::new(), self.clock.now());
         let StandingsState { register, voters, is_quiet, .. } = state;
         if self.is_retired() {
-            return news;
+            return changes;
         }
         for (voter, VoterState { quarantined, reasons, .. }) in voters.iter_mut().enumerate() {
             let kept_out = register.kept_out_longest(voter, now).map(|it| it.quarantined);
@@ -467,7 +467,7 @@ impl Standings {
             let before = mem::replace(quarantined, until).is_some();
             let mut begun = None;
             if let Some(kept_out) = kept_out {
-                // What goes on is no news, nor is what a pause of the client hid for a moment.
+                // Once each, also where a pause of the client hid it for a moment.
                 begun = Some(kept_out.why.reason()).filter(|reason| reasons.insert(*reason));
                 if begun.is_some() && !*is_quiet {
                     self.log_quarantine(voter, kept_out);
@@ -479,18 +479,18 @@ impl Standings {
                 }
             }
             let shift = Shift { before, after: until.is_some() };
-            news.push(QuarantineNews { voter, shift, begun });
+            changes.push(QuarantineChange { voter, shift, begun });
         }
         let next = voters.iter().filter_map(|voter| voter.quarantined).min();
         let next = next.map_or(Alarm::Off, Alarm::At);
         if self.alarm.read(|alarm| *alarm != next) {
             self.alarm.change(|alarm| *alarm = next);
         }
-        news
+        changes
     }
 
-    fn count(&self, news: &[QuarantineNews]) {
-        for QuarantineNews { voter, shift, begun } in news {
+    fn count(&self, changes: &[QuarantineChange]) {
+        for QuarantineChange { voter, shift, begun } in changes {
             let series = &self.series[*voter];
             shift.tell(&series.quarantined);
             if let Some(reason) = begun {

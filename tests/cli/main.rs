@@ -12,6 +12,7 @@ mod codes;
 mod container;
 mod deploy;
 mod doctor;
+mod full_pipe;
 mod listen;
 mod losses;
 mod processes;

@@ -1,13 +1,24 @@
 //! How the program ends, and what it says itself, on standard error.
+//!
+//! A thread of its own writes there: a pipe may be full, and a terminal stopped. No lock waits for
+//! that.
 
 use std::{
     env,
     fmt::Display,
     io::{self, IsTerminal, Write},
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
+    time::Duration,
 };
 
-use quorate::{Error, ErrorKind};
+use nix::sys::signal::{SigSet, Signal};
+use quorate::{Error, ErrorKind, log};
 use tracing::level_filters::LevelFilter;
 
 /// The numbers of `sysexits.h`, where it has one that fits.
@@ -113,9 +124,13 @@ pub(crate) fn login_to_set(cause: &str) -> Option<&'static str> {
     }
 }
 
+/// What is said at last is waited for, and no longer than this.
+const LAST: Duration = Duration::from_secs(1);
+
 pub(crate) struct Console {
     quiet: bool,
     colour: bool,
+    errors: StandardError,
 }
 
 impl Console {
@@ -126,11 +141,13 @@ impl Console {
             1 => LevelFilter::INFO,
             _ => LevelFilter::DEBUG,
         };
+        let errors = StandardError::start();
         if level != LevelFilter::OFF {
             let log = tracing_subscriber::fmt().with_max_level(level).with_ansi(false);
-            log.with_writer(io::stderr).init();
+            let errors = errors.clone();
+            log.with_writer(move || errors.clone()).init();
         }
-        Self { quiet, colour: has_colour(&io::stderr()) }
+        Self { quiet, colour: has_colour(&io::stderr()), errors }
     }
 
     /// Whether somebody looks at it.
@@ -144,9 +161,11 @@ impl Console {
     }
 
     pub(crate) fn failure(&self, failure: &Failure) {
+        // Behind what the library has to say of it.
+        log::flush(LAST);
         self.say("31", &failure.what);
         for cause in &failure.causes {
-            Self::line(format_args!("  {cause}"));
+            self.line(format_args!("  {cause}"));
         }
     }
 
@@ -159,15 +178,107 @@ impl Console {
 
     fn say(&self, colour: &str, what: impl Display) {
         if self.colour {
-            Self::line(format_args!("\x1b[1;{colour}mquorate:\x1b[0m {what}"));
+            self.line(format_args!("\x1b[1;{colour}mquorate:\x1b[0m {what}"));
         } else {
-            Self::line(format_args!("quorate: {what}"));
+            self.line(format_args!("quorate: {what}"));
         }
     }
 
-    /// Where nobody reads it, nothing is to be done.
-    fn line(text: impl Display) {
-        let _ = writeln!(io::stderr(), "{text}");
+    fn line(&self, text: impl Display) {
+        self.errors.say(format!("{text}\n").into_bytes());
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        log::flush(LAST);
+        self.errors.finish();
+    }
+}
+
+/// What waits to be written to standard error.
+#[derive(Clone)]
+struct StandardError {
+    texts: Sender<ErrorText>,
+    backlog: Arc<Backlog>,
+}
+
+enum ErrorText {
+    Said(Vec<u8>),
+    /// All before it has been written.
+    End(Sender<()>),
+}
+
+#[derive(Default)]
+struct Backlog {
+    waiting: AtomicUsize,
+    /// How many found no room since that was last said.
+    missing: AtomicUsize,
+}
+
+impl StandardError {
+    /// So many texts wait.
+    const MOST: usize = 4096;
+
+    fn start() -> Self {
+        let ((texts, said), backlog) = (mpsc::channel(), Arc::<Backlog>::default());
+        let of_thread = Arc::clone(&backlog);
+        let thread = thread::Builder::new().name("quorate-stderr".into());
+        // Where the system gives no thread, nothing is said.
+        let _ = thread.spawn(move || Self::write_all(&said, &of_thread));
+        Self { texts, backlog }
+    }
+
+    fn write_all(texts: &Receiver<ErrorText>, backlog: &Backlog) {
+        // In the background, whoever writes to the terminal could be stopped.
+        let _ = SigSet::from(Signal::SIGTTOU).thread_block();
+        let mut stderr = io::stderr();
+        for text in texts {
+            // Where nobody is left to read or to wait, nothing is to be done.
+            match text {
+                ErrorText::End(done) => {
+                    let _ = done.send(());
+                }
+                ErrorText::Said(text) => {
+                    let _ = stderr.write_all(&text);
+                    let missing = backlog.missing.swap(0, Ordering::Relaxed);
+                    if missing > 0 {
+                        let _ = writeln!(stderr, "quorate: {missing} messages are missing");
+                    }
+                    backlog.waiting.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn say(&self, text: Vec<u8>) {
+        let Backlog { waiting, missing } = &*self.backlog;
+        if waiting.fetch_add(1, Ordering::Relaxed) < Self::MOST {
+            let _ = self.texts.send(ErrorText::Said(text));
+        } else {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            missing.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until all has been written, for a while.
+    fn finish(&self) {
+        let (done, written) = mpsc::channel();
+        if self.texts.send(ErrorText::End(done)).is_ok() {
+            let _ = written.recv_timeout(LAST);
+        }
+    }
+}
+
+/// For the library's log: each event is one text.
+impl Write for StandardError {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.say(text.to_vec());
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
