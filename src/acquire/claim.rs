@@ -7,8 +7,30 @@ use crate::{
     clock::Moment,
     kinds::{Ask, LockRecord},
     proto::{Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Tenure, Token, Votes},
-    voter::{Call, Replies},
+    voter::{Call, Replies, Standings},
 };
+
+/// What a client had seen of its voters when it asked them for a hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenBefore {
+    /// For how long the client had stood still in all.
+    pub(crate) stood_still: Duration,
+    /// The version of [`Standings::returned`].
+    returned: u64,
+}
+
+impl SeenBefore {
+    fn of(standings: &Standings) -> Self {
+        // In this order: a pause that is noticed in between is heeded twice, and never missed.
+        let returned = standings.returned().version();
+        Self { stood_still: standings.stood_still(), returned }
+    }
+
+    /// Whether holds were to be looked after at once since then.
+    pub(crate) fn has_changed(&self, standings: &Standings) -> bool {
+        standings.returned().version() != self.returned
+    }
+}
 
 /// A majority's votes for one hold. Dropped before a hold has taken them over, they are given back.
 #[derive(Debug)]
@@ -91,15 +113,14 @@ impl Won {
         &self.claim.hold
     }
 
-    /// For how long in all its client had stood still before it asked.
-    pub(crate) fn stood_still(&self) -> Duration {
-        self.claim.stood_still
+    pub(crate) fn seen(&self) -> SeenBefore {
+        self.claim.seen
     }
 
     /// Whether enough is left of it at this moment, now that the client has stood still for so long
     /// in all.
     pub(crate) fn is_in_time(&self, stood_still: Duration, now: Moment) -> bool {
-        let unseen = stood_still.saturating_sub(self.stood_still());
+        let unseen = stood_still.saturating_sub(self.seen().stood_still);
         self.rules.is_in_time(self.started, now + unseen)
     }
 
@@ -119,8 +140,7 @@ pub(crate) struct Claim {
     record: LockRecord,
     hold: HoldId,
     lease: Duration,
-    /// For how long its client had stood still before it asked.
-    stood_still: Duration,
+    seen: SeenBefore,
     /// The voters that may have given a vote which nobody has taken over.
     owed: Vec<usize>,
     /// A majority has granted: the hold is released, and its place leaves the queue.
@@ -139,7 +159,7 @@ impl Claim {
             record: record.clone(),
             hold,
             lease: rules.terms.lease,
-            stood_still: coordinator.panel.standings.stood_still(),
+            seen: SeenBefore::of(&coordinator.panel.standings),
             owed: (0..coordinator.panel.quorum.voters())
                 .filter(|_| !crate::mutant!("cancelled_keeps_votes"))
                 .collect(),
@@ -147,16 +167,16 @@ impl Claim {
         }
     }
 
-    /// The votes of a hold that its owner hands on, for which its client had stood still so long.
+    /// The votes of a hold that its owner hands on, and what was seen before these were asked for.
     pub(crate) fn of_held(
         coordinator: &Arc<Coordinator>,
         record: &LockRecord,
         hold: &HoldId,
         rules: Rules,
-        stood_still: Duration,
+        seen: SeenBefore,
     ) -> Self {
         let mut claim = Self::of_all(coordinator, record, hold.clone(), rules);
-        (claim.stood_still, claim.was_won) = (stood_still, true);
+        (claim.seen, claim.was_won) = (seen, true);
         claim
     }
 

@@ -37,7 +37,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::runtime::Handle;
 
 pub(crate) use census::ElectionWatch;
-pub(crate) use claim::{Claim, Won};
+pub(crate) use claim::{Claim, SeenBefore, Won};
 pub(crate) use line::Turn;
 pub(crate) use panel::Panel;
 pub(crate) use succession::{Inherited, Succession};

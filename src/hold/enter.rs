@@ -109,7 +109,7 @@ impl LockRequest {
         let Self { coordinator, holds, .. } = self;
         // A pause before now is taken off the lease, and would be off the limit, too.
         let stood_still = coordinator.panel().standings.stood_still();
-        let limit = self.limit(stood_still.saturating_sub(won.stood_still()));
+        let limit = self.limit(stood_still.saturating_sub(won.seen().stood_still));
         let won = (won, succession);
         Entry::of(Hold::start(coordinator, holds, won, self.owner, self.renewed, limit))
     }
@@ -200,10 +200,12 @@ impl LockRequest {
         }
         let (clock, standings) = (self.coordinator.clock(), &self.coordinator.panel().standings);
         match turn.inherit(clock, limit).await {
-            // With another lease, or with too little left, it is released. The turn stays.
+            // With another lease, with too little left, or where no vote counts any more, it is
+            // released. The turn stays.
             Inherited::Hold(won, _)
                 if won.asked_rules() != self.record.rules()
-                    || !won.is_in_time(standings.stood_still(), clock.now()) =>
+                    || !won.is_in_time(standings.stood_still(), clock.now())
+                    || standings.out_of_step().is_some() =>
             {
                 Inherited::Nothing
             }

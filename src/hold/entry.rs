@@ -28,7 +28,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// The first entry of a fresh hold.
     pub(super) fn of(hold: Arc<Hold>) -> Self {
-        keeper::attend(&hold);
+        keeper::begin(&hold);
         Self { hold, left: false }
     }
 

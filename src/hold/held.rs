@@ -12,7 +12,7 @@ use rounds::RoundSent;
 
 use super::{AgendaPlace, Holds};
 use crate::{
-    acquire::{Claim, Coordinator, Panel, Succession, Won},
+    acquire::{Claim, Coordinator, Panel, SeenBefore, Succession, Won},
     clock::Moment,
     kinds::LockRecord,
     log,
@@ -37,9 +37,9 @@ pub(crate) struct Hold {
     /// Of a semaphore.
     pub(super) slots: Option<Slots>,
     rules: Rules,
-    /// When the votes were asked for, and for how long its client had stood still by then.
+    /// When the votes were asked for, and what its client had seen by then.
     started: Moment,
-    stood_still: Duration,
+    seen: SeenBefore,
     pub(super) coordinator: Arc<Coordinator>,
     pub(super) holds: Arc<Holds>,
     pub(super) acquired: Moment,
@@ -112,7 +112,8 @@ impl Hold {
         renewed: bool,
         limit: Option<HoldLimit>,
     ) -> Arc<Self> {
-        let stood_still = won.stood_still();
+        let seen = won.seen();
+        let stood_still = seen.stood_still;
         let (token, stored, is_handed_on) = (won.own_token(), won.token, won.is_handed_on());
         let Won { claim, started, rules, votes, late, slots, elsewhere, tenure, .. } = won;
         let (id, record) = claim.take_over();
@@ -150,7 +151,7 @@ impl Hold {
             slots,
             rules,
             started,
-            stood_still,
+            seen,
             coordinator: Arc::clone(coordinator),
             holds: Arc::clone(holds),
             acquired,
@@ -412,7 +413,7 @@ impl Hold {
     /// then, so its lease and its count are what they were, and enough of the lease is left for a
     /// grant. `None`: it did not.
     fn hand_on(&self, state: &mut HoldState) -> Option<EndedHold> {
-        let Self { coordinator, record, id, rules, started, stood_still, .. } = self;
+        let Self { coordinator, record, id, rules, started, seen, .. } = self;
         let (support, now) = (&state.support, coordinator.clock().now());
         // Where it stays, what it would have gone by is dropped behind the release.
         let (tenure, succession) = state.succession.as_mut()?;
@@ -420,7 +421,7 @@ impl Hold {
         let next = tenure.next(now).filter(|_| is_as_granted)?;
         let handed_on = succession.hand_on(|| {
             let votes = support.granted(coordinator.panel().quorum);
-            let claim = Claim::of_held(coordinator, record, id, *rules, *stood_still);
+            let claim = Claim::of_held(coordinator, record, id, *rules, *seen);
             Won::handed_on(claim, (*started, *rules), self.stored, votes, next)
         });
         handed_on.then(|| {
@@ -547,6 +548,11 @@ impl Hold {
         if again {
             state.lease.renew_now(self.now());
         }
+    }
+
+    /// Whether holds were to be looked after at once since its votes were asked for.
+    pub(super) fn was_to_be_renewed(&self) -> bool {
+        self.seen.has_changed(&self.coordinator.panel().standings)
     }
 
     /// Makes a renewal due.

@@ -57,6 +57,17 @@ pub(super) fn attend(hold: &Arc<Hold>) {
     }
 }
 
+/// Has a hold looked after from now on: at once, where it missed what was told to all holds since
+/// its votes were asked for. It may have been offered to a task meanwhile.
+pub(super) fn begin(hold: &Arc<Hold>) {
+    attend(hold);
+    // On the agenda before the look, so that nothing comes between.
+    if hold.was_to_be_renewed() {
+        hold.renew_now();
+        attend(hold);
+    }
+}
+
 /// Looks after all holds for as long as there may be any. Trust does not depend on this task:
 /// guards look at the clock themselves.
 pub(super) fn watch(

@@ -1,7 +1,11 @@
 //! Tasks of one client hand a mutex on without asking the voters: the hold stays, and each task has
 //! a token of its own.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::{
+    future::poll_fn,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    task::Poll,
+};
 
 use futures::poll;
 use metrics_util::debugging::DebugValue;
@@ -372,4 +376,140 @@ async fn whoever_only_tries_is_told_who_has_it() {
     let busy = mutex.lock_or_busy(ms(0)).await.expect_err("it is held");
     assert_eq!(busy.holder(), Some(guard.hold()));
     drop((guard, next));
+}
+
+// What is known of a hold goes with it to its next owner.
+
+/// Keeps its task ahead of all that are woken from now on, until it is so.
+async fn before_all_others(is_so: impl Fn() -> bool) {
+    poll_fn(|context| {
+        if is_so() {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+// The machine was paused for a second of the lease of four: no clock of it shows that, and the
+// first owner hears of it, from the answers to another lock, at the moment of the hand-over. Whoever
+// renews holds has not been awake since.
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_the_owner_before_heard_of_is_off_the_lease_of_the_next() {
+    let on = Fixture::of(&embedded::voters(3));
+    let machine = Machine::new("paused");
+    let client = on.builder().machine(&machine).lease(secs(4)).connect().await.expect("all answer");
+    wanted!(client => guard, next);
+    let (hold, trusted) = (guard.hold().clone(), guard.remaining());
+    machine.stall();
+    machine.set_clock_rate(-1_000_000);
+    sleep(secs(1)).await;
+    machine.set_clock_rate(0);
+    machine.resume();
+    let first = tokio::spawn(async move {
+        before_all_others(|| guard.remaining() < trusted - ms(900)).await;
+        drop(guard);
+    });
+    let other = tokio::spawn(client.mutex("b").lock());
+    first.await.expect("no panic");
+    let next = next.await.expect("it is handed on");
+    assert_eq!(*next.hold(), hold);
+    assert!(next.remaining() <= trusted - ms(900), "{:?} of {trusted:?}", next.remaining());
+    drop((next, other.await));
+    on.until_clean().await;
+}
+
+// Two of three give their votes: the third may have forgotten whose its vote was. Without one of
+// the two there is no majority that counts.
+#[tokio::test(start_paused = true)]
+async fn a_voter_that_did_not_count_for_the_owner_before_does_not_for_the_next() {
+    let voters = embedded::voters(3);
+    voters.iter().for_each(|voter| voter.set_uptime(secs(3_600)));
+    let on = Fixture::of(&voters);
+    let client = on.client().await;
+    voters[2].restart_empty();
+    until!("it is in quarantine", kept_out(&client, 2).await.is_some());
+    wanted!(client => guard, next);
+    let hold = guard.hold().clone();
+    assert_eq!(guard.votes(), 2);
+    drop(guard);
+    let next = next.await.expect("it is handed on");
+    assert_eq!(*next.hold(), hold);
+    assert_eq!(next.votes(), 2);
+    voters[0].kill();
+    // Longer than the lease, which is as long as the quarantine.
+    sleep(secs(31)).await;
+    assert!(!next.is_held(), "two voters renew it, and one of them does not count");
+}
+
+// They had it for 30 and for 10 ms of 400, of which 6 are for drift.
+#[tokio::test(start_paused = true)]
+async fn a_lease_goes_on_as_the_hold_is_handed_on() {
+    let on = Fixture::of(&embedded::voters(3));
+    let client = on.builder().lease(ms(400)).connect().await.expect("all voters answer");
+    wanted!(client => guard, next);
+    let (hold, left) = (guard.hold().clone(), guard.remaining());
+    assert_eq!(left, ms(394));
+    sleep(ms(30)).await;
+    drop(guard);
+    sleep(ms(10)).await;
+    let next = next.await.expect("it is handed on");
+    assert_eq!((next.hold(), next.remaining()), (&hold, ms(354)));
+}
+
+// The other's clock shows 50 us more than this one's did. By that alone the first of its 64 numbers
+// would be the 51st of those that this one's tasks have had.
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_a_moment_later_has_a_higher_token_than_each_owner_of_the_hold_before() {
+    let (on, ours) = Fixture::with_client(3).await;
+    let theirs = on.client().await;
+    let earlier = owners(&a(&ours), 64, ms(0)).await;
+    assert_eq!(tenures(&earlier), [64]);
+    tokio::time::advance(Duration::from_micros(50)).await;
+    // The first of several in line has the first number of its hold's block.
+    let later = owners(&a(&theirs), 2, ms(0)).await;
+    assert_eq!(tenures(&later), [2]);
+    let token = |(_, token): &(String, Token)| *token;
+    let highest = earlier.iter().map(token).max().expect("there are 64");
+    assert!(later.iter().map(token).all(|token| token > highest), "{later:?} after {highest}");
+}
+
+// A client compares every 15 s. Another one has been there meanwhile that believes otherwise.
+#[tokio::test(start_paused = true)]
+async fn nobody_takes_what_was_offered_when_clients_turned_out_to_disagree() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let watch = Stopwatch::start();
+    let client = on.builder().roster(1).connect().await.expect("all voters answer");
+    let belief = ["HSET", "quorate:{%roster}", "2 of a later release", "9999999999999 60000 it"];
+    voters[0].command(&belief).expect("it is stored");
+    watch.sleep_until(secs(15) - ms(10)).await;
+    wanted!(client => guard, next);
+    drop(guard);
+    sleep(ms(20)).await;
+    let status = client.status().await;
+    assert!(status.voters[0].out_of_step.is_some(), "it has compared by now: {status}");
+    assert!(watch.time() < secs(15) + TENURE - ms(10), "it is still offered");
+    let refused = next.await.expect_err("no vote counts");
+    assert!(refused.is_no_quorum(), "{refused}");
+}
+
+// As rule 3 of the protocol has it. By itself the renewal would be due after ten seconds.
+#[tokio::test(start_paused = true)]
+async fn a_voter_that_came_back_empty_while_a_hold_was_offered_has_its_vote_again_at_once() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let client = on.client().await;
+    wanted!(client => guard, next);
+    let hold = guard.hold().clone();
+    drop(guard);
+    voters[0].restart_empty();
+    sleep(ms(10)).await;
+    assert!(voters[0].keys().iter().all(|key| !key.contains("{a}")), "it has forgotten");
+    let next = next.await.expect("it is handed on");
+    assert_eq!(*next.hold(), hold);
+    sleep(ms(10)).await;
+    let holders = voters[0].command(&["HKEYS", &key("a")]).expect("it answers");
+    assert_eq!(holders, embedded::Reply::List(vec![embedded::Reply::Text(hold.to_string())]));
 }
