@@ -2,8 +2,19 @@
 //! until its runtime ends. And how many attempts a client makes at once. Further callers wait for
 //! their turn: if all asked at once, the answers would come after the voter deadline, and healthy
 //! voters would seem silent.
+//!
+//! A process that is forked from that of a client has no task of it. So nobody renews there what the
+//! client holds, nobody hears of its end, and what another thread had locked at the fork stays
+//! locked for ever. There every hold has ended, and nothing of the client is used or dropped.
 
-use std::{process, sync::Arc, time::Duration};
+use std::{
+    mem,
+    pin::Pin,
+    process,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -17,9 +28,42 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct ClosingGate {
     places: Semaphore,
-    /// The process that connected. What a forked one has of the client leads nowhere.
+    /// The process that connected.
     process: u32,
     closing: Arc<Signal<bool>>,
+}
+
+/// Work that is done in the process that connected. In a forked one it fails.
+struct Unforked<'a, F> {
+    gate: &'a ClosingGate,
+    /// Until it is done.
+    work: Option<Pin<Box<F>>>,
+}
+
+impl<T, F: Future<Output = Result<T, Error>>> Future for Unforked<'_, F> {
+    type Output = Result<T, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let is_forked = self.gate.is_forked();
+        let Some(work) = self.work.as_mut().filter(|_| !is_forked) else {
+            return Poll::Ready(Err(Error::closed()));
+        };
+        let done = work.as_mut().poll(context);
+        if done.is_ready() {
+            self.work = None;
+        }
+        done
+    }
+}
+
+impl<F> Drop for Unforked<'_, F> {
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take()
+            && self.gate.is_forked()
+        {
+            mem::forget(work);
+        }
+    }
 }
 
 /// Closes the way in when it is dropped: at the latest when its runtime ends.
@@ -59,24 +103,38 @@ impl ClosingGate {
         u32::MAX >> 4
     }
 
+    /// Whether this process is forked from the one that connected. It is asked each time: a fork
+    /// may come at any moment.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.process != process::id()
+    }
+
+    /// Does `work`, and fails in a process that is forked before it is done.
+    pub(crate) fn unforked<'a, T>(
+        &'a self,
+        work: impl Future<Output = Result<T, Error>> + 'a,
+    ) -> impl Future<Output = Result<T, Error>> {
+        Unforked { gate: self, work: Some(Box::pin(work)) }
+    }
+
     /// Does `work` inside; gives it up when the gate is closed.
-    pub(crate) async fn within<T>(
-        &self,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
-        if self.process != process::id() {
-            return Err(Error::closed());
-        }
-        let _place: SemaphorePermit<'_> = self.places.try_acquire().map_err(|_| Error::closed())?;
-        // Whoever was inside may still have to leave.
-        if self.closing.read(|closing| *closing) {
-            return Err(Error::closed());
-        }
-        tokio::select! {
-            biased;
-            done = work => done,
-            () = self.closing.until(|closing| *closing) => Err(Error::closed()),
-        }
+    pub(crate) fn within<'a, T>(
+        &'a self,
+        work: impl Future<Output = Result<T, Error>> + 'a,
+    ) -> impl Future<Output = Result<T, Error>> {
+        self.unforked(async move {
+            let _place: SemaphorePermit<'_> =
+                self.places.try_acquire().map_err(|_| Error::closed())?;
+            // Whoever was inside may still have to leave.
+            if self.closing.read(|closing| *closing) {
+                return Err(Error::closed());
+            }
+            tokio::select! {
+                biased;
+                done = work => done,
+                () = self.closing.until(|closing| *closing) => Err(Error::closed()),
+            }
+        })
     }
 
     /// Lets nobody in, sends everybody out, and completes when all have left.

@@ -151,6 +151,9 @@ impl Quorate {
     /// calling again finishes it.
     pub async fn close(&self) {
         let coordinator = self.coordinator();
+        if coordinator.gate().is_forked() {
+            return;
+        }
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
         let deadline = coordinator.voter_deadline();
         // All that is held now is released before the first wait.

@@ -49,9 +49,7 @@ impl LockRequest {
         limit: Limit,
     ) -> Result<Result<Entry, Refusal>, Error> {
         let mut seen = AcquireSpan::start(&self.coordinator, &self.record, limit);
-        // Boxed: callers put several of these futures into their own.
-        let sought = Box::pin(self.seek(&seen));
-        let entered = self.coordinator.gate().within(sought).await;
+        let entered = self.coordinator.gate().within(self.seek(&seen)).await;
         seen.outcome = match &entered {
             Ok(Ok(_)) => "granted",
             Ok(Err(_)) => "held",

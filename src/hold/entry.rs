@@ -1,6 +1,6 @@
 //! One entry of a hold: what every guard is made of.
 
-use std::{slice::from_ref, sync::Arc, time::Duration};
+use std::{mem, slice::from_ref, sync::Arc, time::Duration};
 
 use tracing::field::Empty;
 
@@ -94,22 +94,26 @@ impl Entry {
     /// A hold that this one grants, with the same lease, that ends when this one would have had to.
     pub(crate) async fn granted(&self) -> Result<Self, Error> {
         let coordinator = &self.hold.coordinator;
-        let (lease, renewed, limit) =
-            self.hold.lease(|lease| (lease.terms().lease, !lease.is_fixed(), lease.limit()));
-        let rules = coordinator.settings().rules(lease)?;
-        let granted = Self::under(&self.hold, rules, renewed, limit);
+        let granted = async {
+            let (lease, renewed, limit) =
+                self.hold.lease(|lease| (lease.terms().lease, !lease.is_fixed(), lease.limit()));
+            let rules = coordinator.settings().rules(lease)?;
+            Self::under(&self.hold, rules, renewed, limit).await
+        };
         // Never `None`: this entry has not left.
         coordinator.gate().within(granted).await?.ok_or_else(|| self.hold.lost())
     }
 
     pub(crate) async fn reenter(&self) -> Result<Self, Error> {
+        let again = self.hold.unforked(Self::again(&self.hold, None, REENTRY)).await?;
         // Never `None`: this entry has not left.
-        Self::again(&self.hold, None, REENTRY).await?.ok_or_else(|| self.hold.lost())
+        again.ok_or_else(|| self.hold.lost())
     }
 
     /// Renews, with this lease at least.
     pub(crate) async fn extend(&self, lease: Option<Duration>) -> Result<(), Error> {
-        self.enter_for(lease, if lease.is_some() { "extension" } else { "renewal" }).await
+        let what = if lease.is_some() { "extension" } else { "renewal" };
+        self.hold.unforked(self.enter_for(lease, what)).await
     }
 
     /// Renews as a further entry would, and keeps no entry of it.
@@ -122,13 +126,22 @@ impl Entry {
         Ok(())
     }
 
-    /// Renews now: a majority stores what its record has to say, `what`.
-    pub(crate) async fn tell(&self, what: &'static str) -> Result<(), Error> {
-        let Some(exchange) = self.hold.start_round(None, 0) else { return Err(self.hold.lost()) };
-        if crate::mutant!("proclaimed_to_nobody_yet") {
-            return Ok(());
-        }
-        self.renewed_by(self.hold.conclude(exchange).await, what)
+    /// Renews now: a majority stores what its record has to say once it is changed, `what`.
+    pub(crate) async fn tell(
+        &self,
+        change: impl FnOnce(),
+        what: &'static str,
+    ) -> Result<(), Error> {
+        let told = async {
+            change();
+            let round = self.hold.start_round(None, 0);
+            let exchange = round.ok_or_else(|| self.hold.lost())?;
+            if crate::mutant!("proclaimed_to_nobody_yet") {
+                return Ok(());
+            }
+            self.renewed_by(self.hold.conclude(exchange).await, what)
+        };
+        self.hold.unforked(told).await
     }
 
     /// Renews in the background, now: a majority is to store what its record has to say.
@@ -139,14 +152,18 @@ impl Entry {
 
     /// Leaves the votes to leases of this length.
     pub(crate) async fn keep_for(mut self, time: Duration) -> Result<(), Error> {
-        let extended = self.enter_for(Some(time), "keeping").await;
-        self.left = true;
-        // What was refused or not confirmed changes nothing.
-        if let Some(replies) = self.hold.keep(extended.is_ok().then_some(time))? {
-            // Where too few answer, the lock stays taken for longer.
-            self.hold.confirm(replies, false).await;
-        }
-        extended
+        let hold = Arc::clone(&self.hold);
+        let kept = async move {
+            let extended = self.enter_for(Some(time), "keeping").await;
+            self.left = true;
+            // What was refused or not confirmed changes nothing.
+            if let Some(replies) = self.hold.keep(extended.is_ok().then_some(time))? {
+                // Where too few answer, the lock stays taken for longer.
+                self.hold.confirm(replies, false).await;
+            }
+            extended
+        };
+        hold.unforked(kept).await
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -205,11 +222,13 @@ impl Entry {
     pub(crate) async fn release(mut self) -> Result<(), Error> {
         let (kind, lock, hold) = (self.hold.record.kind().name, self.hold.name(), &self.hold.id);
         let span = tracing::debug_span!("release", kind, lock, %hold, outcome = Empty);
-        let released = self.leave().await;
+        let hold = Arc::clone(&self.hold);
+        let released = hold.unforked(self.leave()).await;
         span.record(
             "outcome",
             match &released {
                 Ok(()) => "released",
+                Err(error) if error.is_closed() => "closed",
                 Err(error) if error.is_lost() => "lost",
                 Err(_) => "unconfirmed",
             },
@@ -241,7 +260,13 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if !self.left && !crate::mutant!("dropped_guard_stays") {
+        if self.left || crate::mutant!("dropped_guard_stays") {
+            return;
+        }
+        if self.hold.is_forked() {
+            // Nobody is told, and nothing that it had is dropped with it.
+            mem::forget(Arc::clone(&self.hold));
+        } else {
             // What is queued is sent whether or not anybody hears the answers.
             drop(self.hold.leave());
         }

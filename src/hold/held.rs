@@ -173,9 +173,23 @@ impl Hold {
         self.record.info().name.as_str()
     }
 
+    /// Whether this process is forked from that of its client. There it has ended, and its state
+    /// must not be looked at: another thread of the parent may have had it locked.
+    pub(super) fn is_forked(&self) -> bool {
+        self.coordinator.gate().is_forked()
+    }
+
+    /// Does work of a guard, and fails in a forked process.
+    pub(super) fn unforked<'a, T>(
+        &'a self,
+        work: impl Future<Output = Result<T, Error>> + 'a,
+    ) -> impl Future<Output = Result<T, Error>> {
+        self.coordinator.gate().unforked(work)
+    }
+
     /// How many voters are known to have it.
     pub(super) fn votes(&self) -> usize {
-        self.state().support.votes()
+        if self.is_forked() { 0 } else { self.state().support.votes() }
     }
 
     pub(super) fn lease<T>(&self, read: impl FnOnce(&Lease) -> T) -> T {
@@ -194,6 +208,9 @@ impl Hold {
 
     /// What is left of the validity; zero once the hold has ended.
     pub(super) fn remaining(&self) -> Duration {
+        if self.is_forked() {
+            return Duration::ZERO;
+        }
         self.lease(Lease::deadline).since(self.now())
     }
 
@@ -202,7 +219,7 @@ impl Hold {
     }
 
     pub(super) fn count(&self) -> u32 {
-        self.state().count
+        if self.is_forked() { 0 } else { self.state().count }
     }
 
     /// Completes when the hold is lost, by the clock alone or because another has the votes.
@@ -259,6 +276,9 @@ impl Hold {
 
     /// Ends the hold as lost, and says why it was.
     pub(super) fn lost(&self) -> Error {
+        if self.is_forked() {
+            return Error::closed();
+        }
         self.expire(self.state());
         let state = self.state();
         let loss = match state.end {
@@ -579,7 +599,7 @@ impl Hold {
     }
 
     pub(super) fn is_forsaken(&self) -> bool {
-        matches!(self.state().end, Some(End::Lost(HoldLoss::Forsaken)))
+        !self.is_forked() && matches!(self.state().end, Some(End::Lost(HoldLoss::Forsaken)))
     }
 }
 

@@ -49,9 +49,12 @@ impl Lost {
     pub(super) fn of(holds: Vec<Arc<Hold>>) -> Self {
         let waiting = holds.clone();
         let wait = Box::pin(async move {
-            let ends = waiting.iter().map(|hold| Box::pin(hold.until_lost()));
-            let ((), first, _) = select_all(ends).await;
-            first_loss_of(&waiting).unwrap_or_else(|| waiting[first].lost())
+            let end = async {
+                let ends = waiting.iter().map(|hold| Box::pin(hold.until_lost()));
+                let ((), first, _) = select_all(ends).await;
+                Ok(first_loss_of(&waiting).unwrap_or_else(|| waiting[first].lost()))
+            };
+            waiting[0].unforked(end).await.unwrap_or_else(|closed| closed)
         });
         Self { holds, wait }
     }

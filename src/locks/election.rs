@@ -356,8 +356,8 @@ impl Leadership {
     /// # }
     /// ```
     pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<(), Error> {
-        given_speech(&self.0).change(LeaderValue::new(value.as_ref())?);
-        self.0.tell("a new value").await
+        let value = LeaderValue::new(value.as_ref())?;
+        self.0.tell(|| given_speech(&self.0).change(value), "a new value").await
     }
 
     /// Gives the lead to the next candidate, at once. Returns when a majority has confirmed; slow

@@ -39,7 +39,7 @@ macro_rules! guard {
 
             /// Whether the lock may still be relied on. Read from the clock at each call: never
             /// true at or after the deadline, whatever the network, the watchdog or the machine did
-            /// meanwhile.
+            /// meanwhile. In a forked process it is false.
             pub fn is_held(&self) -> bool {
                 self.0.is_held()
             }

@@ -1,7 +1,7 @@
 //! What every lock is asked for with, whatever its kind.
 
 use std::{
-    fmt,
+    fmt, mem,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -23,6 +23,16 @@ pub(crate) struct LockParts {
     pub(crate) forms: Arc<Forms>,
     /// None: locks as ours are.
     pub(crate) dialect: Option<&'static dyn Dialect>,
+}
+
+impl Drop for LockParts {
+    /// In a forked process the client is not dropped: what is dropped with it may be locked there
+    /// for ever.
+    fn drop(&mut self) {
+        if self.coordinator.gate().is_forked() {
+            mem::forget((Arc::clone(&self.coordinator), Arc::clone(&self.holds)));
+        }
+    }
 }
 
 impl fmt::Debug for LockParts {

@@ -83,7 +83,8 @@ pub enum ErrorKind {
     /// lease, the drift or the restart guard, or are more than one step of a change of the voters
     /// apart; from [`connect`](crate::Builder::connect). The message says what each side believes.
     OutOfStep,
-    /// The client was closed.
+    /// The client was closed, its runtime has ended, or this process was forked from the one that
+    /// connected.
     Closed,
     /// A call of the feature `blocking` was made inside a future that tokio runs. It would block
     /// the other tasks of the thread; nothing was sent.

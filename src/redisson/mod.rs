@@ -35,7 +35,9 @@ pub struct Redisson(Arc<LockParts>);
 
 impl Redisson {
     pub(crate) fn new(parts: &Arc<LockParts>) -> Self {
-        Self(Arc::new(LockParts { dialect: Some(&Java), ..LockParts::clone(parts) }))
+        let mut parts = LockParts::clone(parts);
+        parts.dialect = Some(&Java);
+        Self(Arc::new(parts))
     }
 
     /// The `RLock` of this name, or the `RFencedLock`; over several servers the `RedissonRedLock`

@@ -4,13 +4,14 @@
 use std::{
     env,
     future::pending,
+    pin::Pin,
     process::{self, Command},
     sync::Barrier,
     thread,
 };
 
 use fork::{Fork, fork, waitpid};
-use futures::executor;
+use futures::{FutureExt, executor};
 use quorate_tests::{prelude::*, scene::connections};
 use tokio::{
     runtime::{self, Handle, Runtime},
@@ -299,6 +300,143 @@ fn a_forked_process_connects_anew_and_can_use_nothing_of_its_parent() {
     assert_eq!(waitpid(theirs).expect("it ends"), 0, "as the child says");
     assert!(guard.is_held());
     guard.release().expect("the parent goes on");
+}
+
+/// What a forked process finds, by what it should: that is told where it does not. Ends the process.
+fn end_as_found(found: Vec<(&str, bool)>) -> ! {
+    let wrong: Vec<_> = found.into_iter().filter(|(_, is_so)| !is_so).collect();
+    for (what, _) in &wrong {
+        println!("not so in the child: {what}");
+    }
+    process::exit((!wrong.is_empty()).into());
+}
+
+/// Polls a future once, as somebody does who waits for others as well.
+fn begin<F: Future>(future: F) -> Pin<Box<F>> {
+    let mut future = Box::pin(future);
+    assert!(future.as_mut().now_or_never().is_none(), "it waits");
+    future
+}
+
+// The child outlives what its parent does: that releases the lock, and another client has it.
+#[test]
+fn what_a_process_holds_has_ended_in_a_process_that_it_forks() {
+    if !is_alone("what_a_process_holds_has_ended_in_a_process_that_it_forks", &[]) {
+        return;
+    }
+    let server = RedisServer::start();
+    let settings = || Quorate::builder().voter(server.url());
+    let wait = executor::block_on::<futures::future::BoxFuture<'_, Result<MutexGuard, Error>>>;
+    let (client, other) = (settings().connect(), settings().connect());
+    let [client, other] = [client, other].map(|it| executor::block_on(it).expect("it answers"));
+    let lock = |name: &str| wait(client.mutex(name).lock().boxed()).expect("it is free");
+    let [guard, kept, left, dropped] = ["a", "kept", "left", "dropped"].map(lock);
+    let theirs = wait(other.mutex("theirs").lock().boxed()).expect("it is free");
+    let (lost, waits) = (begin(guard.lost()), begin(client.mutex("theirs").lock()));
+    let held = begin(left.while_held(pending::<()>()));
+    let Fork::Parent(child) = fork().expect("the system has room") else {
+        // Its parent waits for it.
+        thread::spawn(|| {
+            thread::sleep(MS(20_000));
+            println!("not so in the child: nothing blocks");
+            process::exit(2);
+        });
+        let taken = || matches!(server.command(&["EXISTS", "taken"]), Ok(Reply::Int(1)));
+        eventually("another has the lock", taken);
+        let is_closed = |ended: Result<(), Error>| ended.is_err_and(|why| why.is_closed());
+        let mut has_run = false;
+        let work = guard.while_held(async { has_run = true });
+        let found = vec![
+            ("it is not held", !guard.is_held() && guard.remaining().is_zero()),
+            ("no work is done", is_closed(executor::block_on(work)) && !has_run),
+            ("work is ended", is_closed(executor::block_on(held))),
+            ("its end is told", executor::block_on(lost).is_closed()),
+            ("and once more", executor::block_on(guard.lost()).is_closed()),
+            ("nobody waits", is_closed(executor::block_on(waits).map(drop))),
+            ("extend", is_closed(executor::block_on(guard.extend(MS(1_000))))),
+            ("renew", is_closed(executor::block_on(guard.renew()))),
+            ("reenter", is_closed(executor::block_on(guard.reenter()).map(drop))),
+            ("keep_for", is_closed(executor::block_on(kept.keep_for(MS(100))))),
+            ("release", is_closed(executor::block_on(guard.release()))),
+            ("it is shown", format!("{left:?}").contains("remaining: 0ns")),
+        ];
+        drop((dropped, theirs, left));
+        executor::block_on(client.close());
+        drop((client, other));
+        end_as_found(found);
+    };
+    drop((lost, waits, held));
+    let hold = guard.hold().to_string();
+    executor::block_on(guard.release()).expect("it is up");
+    let again = wait(other.mutex("a").lock().boxed()).expect("it is free");
+    assert!(again.is_held() && !votes_for(&server, "a", &hold));
+    server.command(&["SET", "taken", "yes"]).expect("it answers");
+    assert_eq!(waitpid(child).expect("it ends"), 0, "as the child says");
+    for guard in [kept, left, dropped, theirs, again] {
+        assert!(guard.is_held() && votes_for(&server, guard.name(), guard.hold().as_str()));
+        executor::block_on(guard.release()).expect("the parent goes on");
+    }
+}
+
+#[test]
+fn every_kind_of_hold_has_ended_in_a_forked_process() {
+    if !is_alone("every_kind_of_hold_has_ended_in_a_forked_process", &[]) {
+        return;
+    }
+    let server = RedisServer::start();
+    let client = Quorate::builder().voter(server.url());
+    let client = executor::block_on(client.connect()).expect("it answers");
+    let settings = || Quorate::builder().voter(server.url());
+    let blocking = settings().connect_blocking().expect("it answers");
+    let mutex = blocking.mutex("blocking").lock().expect("it is free");
+    let mut observer = blocking.election("e").observe();
+    let (reads, writes, permit, leads, all) = executor::block_on(async {
+        let writes = client.rw_lock("w").write().await.expect("it is free");
+        let reads = client.rw_lock("r").read().await.expect("it is free");
+        let permit = client.semaphore("s", 2).acquire().await.expect("it is free");
+        let leads = client.election("e").campaign("first").await.expect("it is free");
+        let all = client.lock_all(["x", "y"].map(|name| client.mutex(name)));
+        (reads, writes, permit, leads, all.lock().await.expect("they are free"))
+    });
+    assert!(observer.next().is_some_and(|seen| seen.is_ok()), "somebody leads");
+    let Fork::Parent(child) = fork().expect("the system has room") else {
+        thread::spawn(|| {
+            thread::sleep(MS(20_000));
+            println!("not so in the child: nothing blocks");
+            process::exit(2);
+        });
+        let is_closed = |ended: Result<(), Error>| ended.is_err_and(|why| why.is_closed());
+        let ended = !reads.is_held() && !writes.is_held() && !permit.is_held();
+        let found = vec![
+            ("not held", ended && !leads.is_held() && !all.is_held() && !mutex.is_held()),
+            ("read", is_closed(executor::block_on(writes.read()).map(drop))),
+            ("downgrade", is_closed(executor::block_on(writes.downgrade()).map(drop))),
+            ("a read", is_closed(executor::block_on(reads.release()))),
+            ("a permit", is_closed(executor::block_on(permit.renew()))),
+            ("proclaim", is_closed(executor::block_on(leads.proclaim("second")))),
+            ("a leader", is_closed(executor::block_on(leads.while_leader(async {})))),
+            ("resign", is_closed(executor::block_on(leads.resign()))),
+            ("extend all", is_closed(executor::block_on(all.extend(MS(1_000))))),
+            ("all", is_closed(executor::block_on(all.release()))),
+            ("nothing is observed", observer.next().is_none()),
+            ("a blocking extend", is_closed(mutex.extend(MS(1_000)))),
+            ("a blocking release", is_closed(mutex.release())),
+            ("a blocking close", blocking.close().is_ok()),
+        ];
+        drop(permit);
+        end_as_found(found);
+    };
+    assert_eq!(waitpid(child).expect("it ends"), 0, "as the child says");
+    assert!(reads.is_held() && writes.is_held() && permit.is_held());
+    assert!(leads.is_held() && all.is_held() && mutex.is_held());
+    executor::block_on(async {
+        reads.release().await.expect("the parent goes on");
+        writes.release().await.expect("the parent goes on");
+        permit.release().await.expect("the parent goes on");
+        leads.resign().await.expect("the parent goes on");
+        all.release().await.expect("the parent goes on");
+    });
+    mutex.release().expect("the parent goes on");
 }
 
 /// The address of the server that the parent of a test has started.
