@@ -7,6 +7,7 @@
 mod away;
 mod contention;
 mod cost;
+mod crowd;
 mod known;
 #[cfg(target_os = "linux")]
 mod names;
