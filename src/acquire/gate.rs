@@ -3,8 +3,8 @@
 //! their turn: if all asked at once, the answers would come after the voter deadline, and healthy
 //! voters would seem silent.
 //!
-//! A process that is forked from that of a client has no task of it. So nobody renews there what the
-//! client holds, nobody hears of its end, and what another thread had locked at the fork stays
+//! A process that is forked from that of a client has no task of it. So nobody renews there what
+//! the client holds, nobody hears of its end, and what another thread had locked at the fork stays
 //! locked for ever. There every hold has ended, and nothing of the client is used or dropped.
 
 use std::{

@@ -392,9 +392,9 @@ async fn before_all_others(is_so: impl Fn() -> bool) {
     .await;
 }
 
-// The machine was paused for a second of the lease of four: no clock of it shows that, and the
-// first owner hears of it, from the answers to another lock, at the moment of the hand-over. Whoever
-// renews holds has not been awake since.
+// The machine was paused for a second of the lease of four, and no clock of it shows that. The
+// first owner hears of it at the moment of the hand-over, from the answers to another lock. The
+// task that renews holds has not been awake since.
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_the_owner_before_heard_of_is_off_the_lease_of_the_next() {
     let on = Fixture::of(&embedded::voters(3));

@@ -99,14 +99,13 @@ impl Crowd {
                 lock.write_for(&taken?, task, short).await;
                 Ok(())
             }
-            20..40 => {
-                let guard = mutex.owner(&owner.0).lock().await?;
-                lock.write_for(&guard, owner.1, short).await;
-                guard.release().await
-            }
-            40..50 => {
-                let guard = mutex.lease(2 * LEASE).lock().await?;
-                lock.write_for(&guard, task, short).await;
+            20..50 => {
+                let (mutex, by) = match way {
+                    20..40 => (mutex.owner(&owner.0), owner.1),
+                    _ => (mutex.lease(2 * LEASE), task),
+                };
+                let guard = mutex.lock().await?;
+                lock.write_for(&guard, by, short).await;
                 guard.release().await
             }
             50 if chance.random_ratio(1, 16) => {

@@ -302,7 +302,7 @@ fn a_forked_process_connects_anew_and_can_use_nothing_of_its_parent() {
     guard.release().expect("the parent goes on");
 }
 
-/// What a forked process finds, by what it should: that is told where it does not. Ends the process.
+/// Ends a forked process: well if all that it found is so.
 fn end_as_found(found: Vec<(&str, bool)>) -> ! {
     let wrong: Vec<_> = found.into_iter().filter(|(_, is_so)| !is_so).collect();
     for (what, _) in &wrong {
