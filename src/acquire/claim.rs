@@ -1,12 +1,17 @@
 //! Votes that were asked for, until they are given back or a hold has taken them over.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use super::Coordinator;
 use crate::{
     clock::Moment,
     kinds::{Ask, LockRecord},
-    proto::{Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Tenure, Token, Votes},
+    proto::{
+        Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Support, Tenure, Token, Votes,
+    },
     voter::{Call, Replies, Standings},
 };
 
@@ -43,6 +48,8 @@ pub(crate) struct Won {
     pub(crate) attempts: u32,
     /// Who granted so far.
     pub(crate) votes: Votes,
+    /// What voters said of a hold that is handed on. The answers that come later are noted there.
+    pub(crate) support: Option<Arc<Mutex<Support>>>,
     /// The answers that were not waited for.
     pub(crate) late: Replies,
     /// Of a semaphore.
@@ -71,8 +78,20 @@ impl Won {
         };
         let is_late = crate::mutant!("validity_from_the_reply");
         let started = if is_late { claim.coordinator.clock.now() } else { started };
-        let tenure = None;
-        Self { claim, started, rules, token, attempts: 1, votes, late, slots, elsewhere, tenure }
+        let (support, tenure) = (None, None);
+        Self {
+            claim,
+            started,
+            rules,
+            token,
+            attempts: 1,
+            votes,
+            support,
+            late,
+            slots,
+            elsewhere,
+            tenure,
+        }
     }
 
     /// A hold that its owner gives to the next task in line, as it was granted.
@@ -80,12 +99,23 @@ impl Won {
         claim: Claim,
         (started, rules): (Moment, Rules),
         token: Option<Token>,
-        votes: Votes,
+        support: Arc<Mutex<Support>>,
         tenure: Tenure,
     ) -> Self {
-        let late = Replies::new(claim.coordinator.panel.quorum.voters(), 1);
-        let (slots, elsewhere, tenure) = (None, Vec::new(), Some(tenure));
-        Self { claim, started, rules, token, attempts: 0, votes, late, slots, elsewhere, tenure }
+        let quorum = claim.coordinator.panel.quorum;
+        Self {
+            claim,
+            started,
+            rules,
+            token,
+            attempts: 0,
+            votes: Votes::new(quorum),
+            support: Some(support),
+            late: Replies::new(quorum.voters(), 1),
+            slots: None,
+            elsewhere: Vec::new(),
+            tenure: Some(tenure),
+        }
     }
 
     /// The token for the guard that is made of this. `token` is the number that the voters store:

@@ -17,8 +17,8 @@ use crate::{
     kinds::LockRecord,
     log,
     proto::{
-        Cause, Checkup, Duty, Error, HoldId, HoldLimit, Kind, Lease, Listed, Owner, RoundId,
-        Rounded, Rules, Slots, Support, Tenure, Token, Verdict, Votes,
+        Cause, Checkup, Duty, Error, HoldId, HoldLimit, Kind, Lease, Listed, Owner, Rounded, Rules,
+        Slots, Support, Tenure, Token, Verdict, Votes,
     },
     series::LockSeries,
     signal::Signal,
@@ -58,8 +58,9 @@ struct HoldState {
     /// The longest lease that any voter was asked for.
     longest: Duration,
     count: u32,
-    /// Which voters have it.
-    support: Support,
+    /// Which voters have it. Whoever has it next goes on with that.
+    support: Arc<Mutex<Support>>,
+    after_healing: AfterHealing,
     checkup: Checkup,
     end: Option<End>,
     /// Where it is on the agenda.
@@ -74,6 +75,13 @@ struct HoldState {
     failed: Vec<Verdict>,
     /// Where its owner may hand it on.
     succession: Option<(Tenure, Succession)>,
+}
+
+/// The renewal that follows one in which a voter had no vote of it, and gave it.
+#[derive(Clone, Copy, Debug)]
+struct AfterHealing {
+    is_due: bool,
+    not_before: Moment,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -120,12 +128,15 @@ impl Hold {
         let now = coordinator.clock().now();
         let acquired = if is_handed_on { now } else { started };
         let voters = coordinator.panel().quorum.voters();
-        let mut support = Support::of(voters);
-        let (round, terms) = (RoundId::FIRST, rules.terms);
-        let sent = RoundSent { round, terms, started, stood_still, in_full: false };
-        for voter in votes.granting() {
-            support.heard(voter, &Verdict::Granted, sent.heard(now));
-        }
+        let terms = rules.terms;
+        let sent = RoundSent { is_first: true, terms, started, stood_still, in_full: false };
+        let support = won.support.unwrap_or_else(|| {
+            let mut support = Support::new(voters, started, stood_still, rules.voter_deadline);
+            for (voter, verdict) in votes.heard().filter(|(_, verdict)| verdict.is_given()) {
+                support.heard(voter, verdict, sent.heard(now, None, false));
+            }
+            Arc::new(Mutex::new(support))
+        });
         coordinator.series(&record).held.change(1.0);
         let state = HoldState {
             lease: Lease::new(rules.terms, started, renewed, limit),
@@ -133,6 +144,7 @@ impl Hold {
             longest: rules.terms.lease,
             count: 1,
             support,
+            after_healing: AfterHealing { is_due: false, not_before: now },
             checkup: Checkup::of(voters),
             end: None,
             place: None,
@@ -189,7 +201,7 @@ impl Hold {
 
     /// How many voters are known to have it.
     pub(super) fn votes(&self) -> usize {
-        if self.is_forked() { 0 } else { self.state().support.votes() }
+        if self.is_forked() { 0 } else { self.state().support().votes() }
     }
 
     pub(super) fn lease<T>(&self, read: impl FnOnce(&Lease) -> T) -> T {
@@ -434,15 +446,15 @@ impl Hold {
     /// grant. `None`: it did not.
     fn hand_on(&self, state: &mut HoldState) -> Option<EndedHold> {
         let Self { coordinator, record, id, rules, started, seen, .. } = self;
-        let (support, now) = (&state.support, coordinator.clock().now());
+        let now = coordinator.clock().now();
+        let is_as_granted = state.support().is_as_granted() && rules.is_in_time(*started, now);
         // Where it stays, what it would have gone by is dropped behind the release.
         let (tenure, succession) = state.succession.as_mut()?;
-        let is_as_granted = support.is_as_granted() && rules.is_in_time(*started, now);
         let next = tenure.next(now).filter(|_| is_as_granted)?;
         let handed_on = succession.hand_on(|| {
-            let votes = support.granted(coordinator.panel().quorum);
             let claim = Claim::of_held(coordinator, record, id, *rules, *seen);
-            Won::handed_on(claim, (*started, *rules), self.stored, votes, next)
+            let support = Arc::clone(&state.support);
+            Won::handed_on(claim, (*started, *rules), self.stored, support, next)
         });
         handed_on.then(|| {
             // The line ends when nobody stands there any more.
@@ -477,7 +489,7 @@ impl Hold {
         if !unseen.is_zero() {
             state.stood_still = stood_still;
             state.lease.shorten(unseen);
-            state.support.shorten(unseen);
+            state.support().stand_still(stood_still);
         }
         state
     }
@@ -565,6 +577,7 @@ impl Hold {
     pub(super) fn end_round(self: &Arc<Self>, again: bool) {
         let mut state = self.state();
         state.in_round = false;
+        self.confirm_healed(&mut state);
         if again {
             state.lease.renew_now(self.now());
         }
@@ -604,6 +617,10 @@ impl Hold {
 }
 
 impl HoldState {
+    fn support(&self) -> MutexGuard<'_, Support> {
+        self.support.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How long before it is due a renewal makes sense: where others leave, it may go along. One
     /// that follows a failure keeps its pause, and the end of a hold is not brought forward.
     fn early(&self) -> Duration {

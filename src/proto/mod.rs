@@ -43,7 +43,7 @@ pub(crate) use moment::at;
 pub use moment::{Backoff, Moment, Rounded};
 pub use quorum::{Majorities, Quorum, Side};
 pub use roster::{Belief, RosterEntry};
-pub use round::{Asked, Checkup, Round, RoundEnd, RoundId, RoundNext, Support};
+pub use round::{Asked, Checkup, Round, RoundEnd, RoundNext, Support};
 pub use round_trips::RoundTrips;
 #[cfg(feature = "serde")]
 pub(crate) use serial::{durability, error_of, micros, millis, or_error, texts};

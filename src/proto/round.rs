@@ -1,72 +1,109 @@
-//! Rounds of renewal: which voters a hold has, and which it had when they forgot.
+//! Rounds of renewal: which voters a hold has, since when, and when it had too few of them.
 
 use std::time::Duration;
 
-use super::{Backoff, Cause, KeptOut, Moment, Quorum, Terms, Verdict, Votes};
+use super::{Backoff, Cause, HoldId, KeptOut, Moment, Quorum, Terms, Verdict, Votes};
 
-/// What each voter last said to one hold.
+/// What each voter said to one hold.
 #[derive(Clone, Debug)]
 pub struct Support {
     voters: Vec<Backing>,
-    /// How many rounds have begun; acquiring was the first.
+    /// How many rounds have begun since it was acquired.
     rounds: u64,
-    /// The latest that a majority granted.
-    confirmed: u64,
+    /// For how long its client had stood still when that was last looked at.
+    stood_still: Duration,
+    /// Another hold that has a vote for so long is more than a bid: that gives its votes back.
+    patience: Duration,
 }
 
 /// One exchange with a voter.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    pub round: RoundId,
-    /// When the round was sent.
+    /// It is the request by which the hold was acquired.
+    pub is_first: bool,
+    /// A grant came with a higher number than the hold has: others may have had the vote since the
+    /// hold began.
+    pub is_passed: bool,
+    /// When it was sent.
     pub sent: Moment,
     /// What it asked for.
     pub terms: Terms,
     /// When the answer came.
     pub heard: Moment,
+    /// The voter is in quarantine.
+    pub kept_out: Option<KeptOut>,
 }
 
-/// Which round it is.
-#[derive(Clone, Copy, Debug)]
-pub struct RoundId {
-    number: u64,
-    /// The latest before it that a majority granted.
-    confirmed: u64,
-}
-
-impl RoundId {
-    /// That in which the hold was acquired.
-    pub const FIRST: Self = Self { number: 0, confirmed: 0 };
-}
-
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Backing {
     /// It granted when it was last heard.
     granted: bool,
     /// Until when, by any clock that drifts as allowed, it keeps the vote that it last gave, if
     /// that one counted.
     keeps: Option<Moment>,
-    /// When that vote was asked for.
-    given: Moment,
-    /// It has said that it has no vote of the hold, and given it none since that was heard of.
-    is_gone: bool,
-    /// The latest round that found a vote gone which it should have kept.
-    forgot: Option<u64>,
+    /// The vote that it gave, whether it counted or not.
+    vote: Option<GivenVote>,
+    /// Since when it may have given its vote to others, until it gives it to the hold.
+    lacks: Option<(Moment, Lack)>,
+    /// Earlier times in which it may have.
+    gaps: Vec<Gap>,
+    /// Who else has its vote.
+    rival: Option<Rival>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct GivenVote {
+    /// When it was last asked for.
+    asked: Moment,
+    /// Until when the voter keeps it, by any clock that drifts as allowed.
+    until: Moment,
+}
+
+/// Why a voter had no vote of the hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    /// It had not given it, or its lease had ended.
+    Missing,
+    /// It had given it, and lost it. Nobody else can know.
+    Lost,
+    /// It lost it, and is in quarantine since, for everybody who can know.
+    Forgotten,
+}
+
+/// A time in which a voter may have given its vote to others.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    from: Moment,
+    to: Moment,
+    why: Lack,
+}
+
+#[derive(Clone, Debug)]
+struct Rival {
+    hold: HoldId,
+    /// The first answer in a row that named it.
+    since: Moment,
+    /// The last one came so much later that it is no bid.
+    stays: bool,
 }
 
 impl Support {
-    pub fn of(voters: usize) -> Self {
-        Self { voters: vec![Backing::default(); voters], rounds: 0, confirmed: 0 }
+    /// Of a hold that was asked for at that moment. `patience`: the voter deadline.
+    pub fn new(voters: usize, started: Moment, stood_still: Duration, patience: Duration) -> Self {
+        let backing = Backing {
+            granted: false,
+            keeps: None,
+            vote: None,
+            lacks: Some((started, Lack::Missing)),
+            gaps: Vec::new(),
+            rival: None,
+        };
+        Self { voters: vec![backing; voters], rounds: 0, stood_still, patience }
     }
 
     /// How many voters are known to have the hold.
     pub fn votes(&self) -> usize {
         self.voters.iter().filter(|backing| backing.granted).count()
-    }
-
-    /// Those votes.
-    pub fn granted(&self, quorum: Quorum) -> Votes {
-        Votes::granted_by(quorum, |voter| self.voters[voter].granted)
     }
 
     /// Whether no round has begun since it was acquired.
@@ -88,59 +125,195 @@ impl Support {
         }
     }
 
-    /// Takes note of what an answer counted for. A voter that has no vote of the hold, although the
-    /// one that it gave should have stood, has forgotten the hold. So has one that has a vote again
-    /// after that: it may have given it at any time since. One that never gave its vote, or whose
-    /// vote may have ended in time, has forgotten nothing. Says when the vote was given that it has
-    /// not got.
-    pub fn heard(&mut self, voter: usize, verdict: &Verdict, asked: Asked) -> Option<Moment> {
-        let Asked { round, sent, terms, heard } = asked;
+    /// When the vote was asked for that a voter should have, and has not by this answer.
+    pub fn misses(&self, voter: usize, verdict: &Verdict, heard: Moment) -> Option<Moment> {
+        let backing = &self.voters[voter];
+        let vote = backing.vote.filter(|vote| heard < vote.until && backing.lacks.is_none());
+        vote.filter(|_| verdict.is_lacking()).map(|vote| vote.asked)
+    }
+
+    /// Takes note of what an answer counted for. Whether a round found that the voter had no vote
+    /// of the hold, and it has given it.
+    pub fn heard(&mut self, voter: usize, verdict: &Verdict, asked: Asked) -> bool {
         let backing = &mut self.voters[voter];
         let in_vain = matches!(verdict, Verdict::Unknown(Cause::Quarantined(_)));
         backing.granted = *verdict == Verdict::Granted
             || in_vain && crate::mutant!("grant_in_quarantine_is_proof");
-        let lacks = *verdict == Verdict::Absent || verdict.obstacle().is_some();
-        let is_broken = lacks || backing.granted && backing.is_gone;
-        let has_forgotten = is_broken && backing.keeps.is_some_and(|keeps| heard < keeps);
-        let lost = (has_forgotten && lacks).then_some(backing.given);
-        if has_forgotten {
-            backing.forgot = backing.forgot.max(Some(round.number));
+        if verdict.is_lacking() {
+            backing.lose(asked);
         }
-        backing.is_gone = lacks || backing.is_gone && !backing.granted;
+        backing.leave_out_quarantine(asked);
+        let healed = verdict.is_given() && backing.regain(asked);
+        match verdict {
+            Verdict::Refused { by, .. } => backing.meet(by, asked.heard, self.patience),
+            Verdict::Unknown(_) if !verdict.is_given() => {}
+            _ => backing.rival = None,
+        }
         if *verdict == Verdict::Revoked {
             backing.keeps = None;
         }
         if backing.granted {
-            backing.keeps = backing.keeps.max(Some(terms.deadline(sent)));
-            backing.given = backing.given.max(sent);
+            backing.keeps = backing.keeps.max(Some(asked.terms.deadline(asked.sent)));
         }
-        lost
+        healed && !asked.is_first
     }
 
-    /// So much time passed while the client stood still: votes end sooner by its clock.
-    pub fn shorten(&mut self, by: Duration) {
+    /// No gap that is found later begins before the last grant of a voter that may have its vote.
+    fn drop_gaps(&mut self, now: Moment) {
+        let has_vote = |backing: &Backing| Some(backing.standing(now)?.asked);
+        let earliest = self.voters.iter().filter_map(has_vote).min().unwrap_or(now);
         for backing in &mut self.voters {
-            backing.keeps = backing.keeps.map(|keeps| keeps - by);
+            backing.gaps.retain(|gap| gap.to > earliest);
+        }
+    }
+
+    /// Its client has stood still for so long in all: votes end sooner by its clock.
+    pub fn stand_still(&mut self, stood_still: Duration) {
+        let unseen = stood_still.saturating_sub(self.stood_still);
+        self.stood_still += unseen;
+        for backing in &mut self.voters {
+            backing.keeps = backing.keeps.map(|keeps| keeps - unseen);
+            if let Some(vote) = &mut backing.vote {
+                vote.until = vote.until - unseen;
+            }
         }
     }
 
     /// A round begins.
-    pub fn begin(&mut self) -> RoundId {
+    pub fn begin(&mut self) {
         self.rounds += 1;
-        RoundId { number: self.rounds, confirmed: self.confirmed }
     }
 
-    /// A majority granted this round.
-    pub fn confirm(&mut self, round: RoundId) {
-        self.confirmed = self.confirmed.max(round.number);
+    /// Whether another may have had the lock since the hold began: at one moment a majority had no
+    /// vote of it, whatever they say now. Or somebody else has a vote for so long that the hold has
+    /// no majority of those that it had.
+    ///
+    /// What is in quarantine counts for nobody else, so it is left out beside voters that never had
+    /// the hold. But where a majority has lost what it had, those who connect later may take it for
+    /// the first start of all.
+    pub fn is_lost(&mut self, quorum: Quorum, now: Moment) -> bool {
+        if self.voters.iter().all(|backing| backing.is_sound(now)) {
+            return false;
+        }
+        let is_lost = self.lacked_majority(quorum, now) || self.is_outvoted(quorum, now);
+        self.drop_gaps(now);
+        is_lost
     }
 
-    /// Whether so many voters have forgotten the hold, in this round and those after the latest one
-    /// before it that a majority granted, that another may have had a majority in between. Whatever
-    /// they say now proves nothing against that. Fewer are healed by the round that finds it out.
-    pub fn is_forgotten(&self, quorum: Quorum, round: RoundId) -> bool {
-        let since = |forgot: u64| forgot > round.confirmed;
-        quorum.reached_in_one(|voter| self.voters[voter].forgot.is_some_and(since))
+    fn lacked_majority(&self, quorum: Quorum, now: Moment) -> bool {
+        let lack_at = |at: Moment, but: Lack| {
+            quorum.reached_in_one(|voter| self.voters[voter].lacks_at(at, but, now))
+        };
+        let mut begins = self.voters.iter().flat_map(|backing| backing.begins(now));
+        begins.any(|at| lack_at(at, Lack::Missing) || lack_at(at, Lack::Forgotten))
+    }
+
+    fn is_outvoted(&self, quorum: Quorum, now: Moment) -> bool {
+        let has = |backing: &Backing, hold: &HoldId| backing.rival_that_stays() == Some(hold);
+        let mut rivals = self.voters.iter().filter_map(Backing::rival_that_stays);
+        rivals.any(|hold| {
+            !quorum.reached(|voter| {
+                let backing = &self.voters[voter];
+                backing.vote.is_some_and(|vote| now < vote.until) && !has(backing, hold)
+            })
+        })
+    }
+}
+
+impl Backing {
+    /// It has no vote of the hold. If the lease of the vote has ended, that is why; if it is in
+    /// quarantine, it forgot, and nobody has counted it since. Otherwise it may have been without
+    /// since its last grant.
+    fn lose(&mut self, asked: Asked) {
+        let Some(vote) = self.vote.filter(|_| self.lacks.is_none()) else { return };
+        self.lacks = Some(match asked.kept_out {
+            _ if vote.until <= asked.heard => (vote.until, Lack::Missing),
+            Some(kept_out) => {
+                // The request that found it out went to all: a loss at others after that request is
+                // not one of the same time.
+                self.add_gap(vote.asked, asked.sent, Lack::Forgotten);
+                (asked.sent + kept_out.quarantined.left, Lack::Missing)
+            }
+            None => (vote.asked, Lack::Lost),
+        });
+    }
+
+    /// While the voter is in quarantine it counts for nobody else.
+    fn leave_out_quarantine(&mut self, asked: Asked) {
+        let (Some(kept_out), Some((from, why))) = (asked.kept_out, self.lacks) else { return };
+        if kept_out.forgot <= asked.heard {
+            self.add_gap(from, kept_out.forgot, why);
+            let ends = asked.sent + kept_out.quarantined.left;
+            self.lacks = Some((from.max(ends), why));
+        }
+    }
+
+    /// It has given the hold its vote. Whether it had none before.
+    fn regain(&mut self, asked: Asked) -> bool {
+        let Asked { sent, terms, heard, .. } = asked;
+        let (asked_for, until) = (sent, terms.deadline(sent));
+        self.vote = Some(match self.vote {
+            Some(vote) => {
+                GivenVote { asked: vote.asked.max(asked_for), until: vote.until.max(until) }
+            }
+            None => GivenVote { asked: asked_for, until },
+        });
+        let Some((from, why)) = self.lacks.take() else { return false };
+        // Requests of the acquisition leave together: the voter may have had others before, but
+        // nobody since the hold began.
+        if !asked.is_first || asked.is_passed {
+            self.add_gap(from, heard, why);
+        }
+        true
+    }
+
+    fn add_gap(&mut self, from: Moment, to: Moment, why: Lack) {
+        if from < to {
+            self.gaps.push(Gap { from, to, why });
+        }
+    }
+
+    fn meet(&mut self, by: &HoldId, heard: Moment, patience: Duration) {
+        match &mut self.rival {
+            Some(rival) if rival.hold == *by => {
+                rival.stays = heard.since(rival.since) >= patience;
+            }
+            rival => *rival = Some(Rival { hold: by.clone(), since: heard, stays: false }),
+        }
+    }
+
+    fn rival_that_stays(&self) -> Option<&HoldId> {
+        self.rival.as_ref().filter(|rival| rival.stays).map(|rival| &rival.hold)
+    }
+
+    /// The vote that it has, by all that is known.
+    fn standing(&self, now: Moment) -> Option<GivenVote> {
+        self.vote.filter(|vote| self.lacks.is_none() && now < vote.until)
+    }
+
+    fn is_sound(&self, now: Moment) -> bool {
+        self.gaps.is_empty() && self.standing(now).is_some()
+    }
+
+    /// Since when it is without a vote of the hold. One that is silent for as long as its vote
+    /// stood may have given it to others.
+    fn lacks_now(&self, now: Moment) -> Option<Gap> {
+        let lapsed = || Some((self.vote.filter(|vote| vote.until <= now)?.until, Lack::Missing));
+        let (from, why) = self.lacks.or_else(lapsed)?;
+        Some(Gap { from, to: now + Duration::from_nanos(1), why })
+    }
+
+    fn all_gaps(&self, now: Moment) -> impl Iterator<Item = Gap> {
+        self.gaps.iter().copied().chain(self.lacks_now(now))
+    }
+
+    fn begins(&self, now: Moment) -> impl Iterator<Item = Moment> {
+        self.all_gaps(now).map(|gap| gap.from)
+    }
+
+    /// Whether it was without a vote of the hold at that moment, and not for this reason.
+    fn lacks_at(&self, at: Moment, but: Lack, now: Moment) -> bool {
+        self.all_gaps(now).any(|gap| gap.why != but && gap.from <= at && at < gap.to)
     }
 }
 
@@ -196,7 +369,7 @@ pub enum RoundEnd {
     Failed,
     /// No later round can succeed.
     Superseded,
-    /// A majority of voters had forgotten the hold, so another may have held the lock.
+    /// Another may have held the lock, or has so many votes that this hold has no majority.
     Vanished,
 }
 
@@ -244,7 +417,7 @@ impl Round {
         self.votes.record(voter, verdict);
     }
 
-    /// A majority has forgotten the hold: what they grant now does not make up for that.
+    /// Another may have held the lock: what voters grant now does not make up for that.
     pub fn vanish(&mut self) {
         self.has_vanished = true;
     }
@@ -291,3 +464,6 @@ impl Round {
 #[cfg(test)]
 #[path = "round_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "round_truth_tests.rs"]
+mod truth_tests;

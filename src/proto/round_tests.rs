@@ -13,8 +13,15 @@ fn at(secs: u64) -> Moment {
     Moment::BEGINNING + SECS(secs)
 }
 
+/// Asked and heard in a round at that moment.
 fn asked(sent: u64) -> Asked {
-    Asked { round: RoundId::FIRST, sent: at(sent), terms: terms(), heard: at(sent) }
+    let (sent, heard) = (at(sent), at(sent));
+    Asked { is_first: false, is_passed: false, sent, terms: terms(), heard, kept_out: None }
+}
+
+/// Of a hold that was asked for at 1 s.
+fn support(voters: usize) -> Support {
+    Support::new(voters, at(1), SECS(0), MS(200))
 }
 
 fn forgot(secs: u64) -> KeptOut {
@@ -27,7 +34,7 @@ fn counts(support: &Support, kept_out: Option<KeptOut>) -> bool {
 
 #[test]
 fn a_voter_that_forgot_counts_for_whom_it_had_its_vote_from_and_only_while_that_stood() {
-    let mut support = Support::of(1);
+    let mut support = support(1);
     assert!(counts(&support, None), "it has forgotten nothing");
     assert!(!counts(&support, Some(forgot(30))), "it never had the hold");
     support.heard(0, &Verdict::Granted, asked(1));
@@ -37,98 +44,157 @@ fn a_voter_that_forgot_counts_for_whom_it_had_its_vote_from_and_only_while_that_
     assert_eq!(support.votes(), 0);
     assert!(counts(&support, Some(forgot(29))), "silence does not take the proof");
     // Twelve seconds of that passed while the client stood still.
-    support.shorten(SECS(12));
+    support.stand_still(SECS(12));
     assert!(counts(&support, Some(forgot(17))) && !counts(&support, Some(forgot(18))));
 }
 
 #[test]
 fn a_refusal_in_quarantine_stays_one() {
     let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
-    let counted = Support::of(1).counted(0, refused.clone(), Some(forgot(40)));
+    let counted = support(1).counted(0, refused.clone(), Some(forgot(40)));
     assert_eq!(counted, refused);
 }
 
-/// Three voters that granted at 1 s, so that their votes stand until 30 s.
-fn granted_by_three() -> Support {
-    let mut support = Support::of(3);
-    for voter in 0..3 {
-        support.heard(voter, &Verdict::Granted, asked(1));
+/// Three voters, of which so many granted at 1 s, so that their votes stand until 30 s.
+fn granted_by(votes: usize) -> Support {
+    let mut support = support(3);
+    for voter in 0..votes {
+        support.heard(voter, &Verdict::Granted, Asked { is_first: true, ..asked(1) });
     }
     support
 }
 
-/// In this round a voter turns out to have lost the vote, and grants anew.
-fn anew(support: &mut Support, voter: usize, round: RoundId) {
-    let asked = Asked { round, ..asked(10) };
-    support.heard(voter, &Verdict::Absent, asked);
-    support.heard(voter, &Verdict::Granted, asked);
+fn grants(support: &mut Support, voters: &[usize], sent: u64) {
+    for voter in voters {
+        support.heard(*voter, &Verdict::Granted, asked(sent));
+    }
 }
 
-fn is_forgotten(support: &Support, round: RoundId) -> bool {
-    support.is_forgotten(Quorum::of(3), round)
+/// In a round at that moment a voter turns out to have no vote.
+fn lacks(support: &mut Support, voter: usize, sent: u64) {
+    support.heard(voter, &Verdict::Absent, asked(sent));
+}
+
+fn is_lost(support: &mut Support, now: u64) -> bool {
+    support.is_lost(Quorum::of(3), at(now))
 }
 
 #[test]
-fn a_majority_that_lost_the_vote_has_forgotten_the_hold() {
-    let mut support = granted_by_three();
-    let round = support.begin();
-    anew(&mut support, 0, round);
-    anew(&mut support, 0, round);
-    assert!(!is_forgotten(&support, round), "one voter, however often it says so");
+fn a_hold_is_lost_once_a_majority_had_no_vote_of_it_at_one_moment() {
+    let mut support = granted_by(3);
+    for now in [10, 11] {
+        lacks(&mut support, 0, now);
+        assert!(!is_lost(&mut support, now), "one voter, however often it says so");
+    }
     let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
-    support.heard(1, &refused, Asked { round, ..asked(11) });
-    assert!(is_forgotten(&support, round), "it has given the vote to another");
+    support.heard(1, &refused, asked(11));
+    assert!(is_lost(&mut support, 11), "it has given the vote to another");
 }
 
 #[test]
-fn what_was_found_out_in_a_round_that_succeeded_is_healed_for_the_rounds_after_it() {
-    for succeeds in [true, false] {
-        let mut support = granted_by_three();
-        let round = support.begin();
-        anew(&mut support, 0, round);
-        if succeeds {
-            support.confirm(round);
+fn what_was_healed_counts_with_what_was_lost_before_it_was_and_not_with_what_was_lost_later() {
+    for (is_renewed, is_told) in [(false, true), (true, false)] {
+        let mut support = granted_by(3);
+        lacks(&mut support, 0, 10);
+        grants(&mut support, &[0, 2], 11);
+        assert!(!is_lost(&mut support, 11));
+        if is_renewed {
+            grants(&mut support, &[0, 1, 2], 12);
         }
-        let next = support.begin();
-        anew(&mut support, 1, next);
-        assert_eq!(is_forgotten(&support, next), !succeeds);
-        // A late answer belongs to the round that it answers.
-        anew(&mut support, 2, round);
-        assert!(is_forgotten(&support, round));
+        lacks(&mut support, 1, 13);
+        assert_eq!(is_lost(&mut support, 13), is_told);
+    }
+}
+
+#[test]
+fn a_voter_that_has_given_no_vote_may_have_given_it_to_others_since_the_hold_began() {
+    for (gives, is_told) in [(None, true), (Some(11), true), (Some(5), false)] {
+        let mut support = granted_by(2);
+        assert!(!is_lost(&mut support, 1));
+        if let Some(gives) = gives {
+            assert!(support.heard(2, &Verdict::Granted, asked(gives)));
+            grants(&mut support, &[0, 1], if gives < 10 { gives + 1 } else { 1 });
+        }
+        lacks(&mut support, 1, 12);
+        assert_eq!(is_lost(&mut support, 12), is_told, "{gives:?}");
+    }
+}
+
+// The answer that nobody waited for when the hold was won.
+#[test]
+fn a_late_grant_is_as_old_as_the_hold_unless_its_number_shows_others() {
+    for is_passed in [false, true] {
+        let mut support = granted_by(2);
+        let first = Asked { is_first: true, is_passed, ..asked(3) };
+        assert!(!support.heard(2, &Verdict::Granted, first), "no round is needed for it");
+        lacks(&mut support, 1, 12);
+        assert_eq!(is_lost(&mut support, 12), is_passed);
     }
 }
 
 // The voter has given the vote again, and that answer was lost: another may have had it before.
 #[test]
 fn a_vote_that_was_given_again_unheard_is_another_one() {
-    for heard in [true, false] {
-        let mut support = granted_by_three();
-        let round = support.begin();
-        support.heard(0, &Verdict::Absent, Asked { round, ..asked(10) });
-        if heard {
-            support.heard(0, &Verdict::Granted, Asked { round, ..asked(10) });
-        }
-        support.confirm(round);
-        let next = support.begin();
-        support.heard(0, &Verdict::Granted, Asked { round: next, ..asked(11) });
-        support.heard(1, &Verdict::Absent, Asked { round: next, ..asked(11) });
-        assert_eq!(is_forgotten(&support, next), !heard);
-    }
+    let mut support = granted_by(3);
+    lacks(&mut support, 0, 10);
+    grants(&mut support, &[2], 10);
+    assert!(support.heard(0, &Verdict::Granted, asked(11)), "as it is heard now");
+    lacks(&mut support, 1, 11);
+    assert!(is_lost(&mut support, 11));
 }
 
 #[test]
-fn who_never_had_the_vote_or_had_it_for_long_enough_has_forgotten_nothing() {
-    let mut support = Support::of(3);
-    let round = support.begin();
-    (0..3).for_each(|voter| anew(&mut support, voter, round));
-    assert!(!is_forgotten(&support, round), "none had it before");
-    // The votes may have ended in time, and silence is no answer.
-    for (verdict, sent) in [(Verdict::Absent, 39), (Verdict::Unknown(Cause::Unheard), 40)] {
-        let round = support.begin();
-        for voter in 0..3 {
-            support.heard(voter, &verdict, Asked { round, ..asked(sent) });
+fn votes_that_may_have_ended_in_time_are_missed_from_then_on_and_not_before() {
+    // The third is silent. It has the vote until 30 s, for all that is known.
+    for (lost_at, is_told) in [(20, false), (35, true)] {
+        let mut support = granted_by(3);
+        grants(&mut support, &[0, 1], lost_at - 1);
+        lacks(&mut support, 0, lost_at);
+        assert_eq!(is_lost(&mut support, lost_at), is_told, "{lost_at}");
+        grants(&mut support, &[0, 1], lost_at + 1);
+        lacks(&mut support, 2, 40);
+        assert!(is_told || !is_lost(&mut support, 40), "its lease has ended");
+    }
+    let mut support = granted_by(3);
+    grants(&mut support, &[0, 1], 20);
+    assert!(!is_lost(&mut support, 40), "one that is away is a minority");
+    grants(&mut support, &[2], 41);
+    assert!(!is_lost(&mut support, 41));
+}
+
+#[test]
+fn a_voter_in_quarantine_has_given_its_vote_to_nobody_else_unless_a_majority_is_there() {
+    let out = |sent| Asked { kept_out: Some(forgot(10)), ..asked(sent) };
+    for (votes, others, is_told) in [(2, 0, false), (3, 1, true)] {
+        let mut support = granted_by(votes);
+        support.heard(0, &Verdict::Absent, out(11));
+        support.heard(0, &Verdict::Granted, out(11));
+        for voter in 1..=others {
+            support.heard(voter, &Verdict::Absent, out(11));
         }
-        assert!(!is_forgotten(&support, round), "{verdict}");
+        assert_eq!(is_lost(&mut support, 11), is_told, "{votes}");
+    }
+}
+
+// The third voter has given no vote before, and is away.
+#[test]
+fn another_hold_that_stays_is_a_loss_where_it_leaves_no_majority() {
+    let by = |name| Verdict::Refused { by: HoldId::parse(name), ttl: None };
+    let out = |ms| Asked { heard: at(11) + MS(ms), kept_out: Some(forgot(10)), ..asked(11) };
+    let now = at(11) + MS(300);
+    for (votes, answers, is_told) in [
+        (2, vec![(by("b:1"), 0), (by("b:1"), 199)], false),
+        (2, vec![(by("b:1"), 0), (by("b:1"), 200)], true),
+        (2, vec![(by("b:1"), 0), (by("b:2"), 200)], false),
+        (2, vec![(by("b:1"), 0), (Verdict::Absent, 100), (by("b:1"), 200)], false),
+        (2, vec![(by("b:1"), 0), (by("b:1"), 200), (Verdict::Granted, 201)], false),
+        (3, vec![(by("b:1"), 0), (by("b:1"), 200)], false),
+    ] {
+        let mut support = granted_by(votes);
+        for (verdict, ms) in &answers {
+            support.heard(0, verdict, out(*ms));
+        }
+        assert_eq!(support.is_lost(Quorum::of(3), now), is_told, "{answers:?}");
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::proto::{Asked, RoundId, Support, Terms};
+use crate::proto::{Asked, Support, Terms};
 
 pub(super) const SECS: fn(u64) -> Duration = Duration::from_secs;
 pub(super) const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -384,10 +384,11 @@ fn slots_that_come_to_a_known_server_without_their_data_are_out_for_as_long() {
 fn a_renewal_counts_the_successor_only_with_a_vote_that_outlasts_the_predecessor() {
     let register = promoted(50);
     let kept_out = register.kept_out(only(1), at(51)).expect("it is kept out");
-    let mut support = Support::of(3);
+    let mut support = Support::new(3, at(0), Duration::ZERO, SECS(1));
     for (lease, counts) in [(8, false), (20, true)] {
         let terms = Terms::new(SECS(lease), Drift { ppm: 0, fixed: Duration::ZERO });
-        let asked = Asked { round: RoundId::FIRST, sent: at(49), terms, heard: at(49) };
+        let (is_first, is_passed, sent, heard, kept_out_then) = (true, false, at(49), at(49), None);
+        let asked = Asked { is_first, is_passed, sent, terms, heard, kept_out: kept_out_then };
         support.heard(1, &Verdict::Granted, asked);
         let counted = support.counted(1, Verdict::Granted, Some(kept_out));
         assert_eq!(counted == Verdict::Granted, counts, "a lease of {lease} s, from 49 on");

@@ -55,6 +55,22 @@ impl Verdict {
             _ => Some(Duration::ZERO),
         }
     }
+
+    /// Whether the voter said that the hold has no vote of it.
+    pub(crate) fn is_lacking(&self) -> bool {
+        *self == Self::Absent || self.obstacle().is_some()
+    }
+
+    /// Whether the voter gave its vote, whether that counts or not.
+    pub(crate) fn is_given(&self) -> bool {
+        use Cause::{OutOfStep, Quarantined, Unacknowledged};
+        match self {
+            Self::Unknown(why) => {
+                matches!(why, Quarantined(_) | Unacknowledged { .. } | OutOfStep(_))
+            }
+            verdict => *verdict == Self::Granted,
+        }
+    }
 }
 
 impl fmt::Display for Verdict {

@@ -132,13 +132,13 @@ impl Votes {
 
     /// A majority gave its vote, whether it counts or not, and whether it came in time or not.
     pub fn are_given(&self) -> bool {
-        use Cause::{OutOfStep, Quarantined, Unacknowledged};
-        self.quorum.reached(|voter| match &self.verdicts[voter] {
-            Some(Verdict::Unknown(why)) => {
-                matches!(why, Quarantined(_) | Unacknowledged { .. } | OutOfStep(_))
-            }
-            verdict => *verdict == Some(Verdict::Granted),
-        })
+        self.quorum.reached(|voter| self.verdicts[voter].as_ref().is_some_and(Verdict::is_given))
+    }
+
+    /// What those said that were heard.
+    pub fn heard(&self) -> impl Iterator<Item = (usize, &Verdict)> {
+        let verdicts = self.verdicts.iter().enumerate();
+        verdicts.filter_map(|(voter, verdict)| Some((voter, verdict.as_ref()?)))
     }
 
     /// The voters that have not been heard.

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Hold, HoldLoss, HoldState};
+use super::{super::keeper::attend, AfterHealing, Hold, HoldLoss, HoldState};
 use crate::{
     clock::Moment,
     kinds::Ask,
-    proto::{Asked, Duty, Round, RoundEnd, RoundId, RoundNext, Terms, Verdict, Vote},
+    proto::{Asked, Duty, KeptOut, Round, RoundEnd, RoundNext, Terms, Verdict, Vote},
     scripts::Answer,
     voter::{Call, LateEar, Outcome, Replies},
 };
@@ -22,7 +22,8 @@ pub(in crate::hold) struct Exchange {
 /// What a round asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundSent {
-    pub(super) round: RoundId,
+    /// It is the request by which the hold was acquired.
+    pub(super) is_first: bool,
     pub(super) terms: Terms,
     pub(super) started: Moment,
     /// For how long the client had stood still by then.
@@ -38,9 +39,9 @@ impl RoundSent {
         Self { started: self.started - unseen, stood_still, ..self }
     }
 
-    pub(super) fn heard(self, heard: Moment) -> Asked {
-        let Self { round, terms, started: sent, .. } = self;
-        Asked { round, sent, terms, heard }
+    pub(super) fn heard(self, heard: Moment, kept_out: Option<KeptOut>, is_passed: bool) -> Asked {
+        let Self { is_first, terms, started: sent, .. } = self;
+        Asked { is_first, is_passed, sent, terms, heard, kept_out }
     }
 }
 
@@ -61,8 +62,8 @@ struct RoundHeard {
     verdict: Verdict,
     /// It comes from a voter in quarantine.
     suspected: bool,
-    /// A majority of voters has forgotten the hold.
-    is_forgotten: bool,
+    /// Another may have held the lock.
+    is_lost: bool,
     /// When it was heard.
     at: Moment,
 }
@@ -91,8 +92,9 @@ impl Hold {
         let deadline = panel.allowed(self.rules.voter_deadline, self.rules.longest_deadline);
         let round = Round::start(panel.quorum, now, deadline);
         let in_full = state.checkup.begins(now, self.coordinator.settings().fence_memory);
-        let (round_id, stood_still) = (state.support.begin(), state.stood_still);
-        let sent = RoundSent { round: round_id, terms, started: now, stood_still, in_full };
+        state.support().begin();
+        let stood_still = state.stood_still;
+        let sent = RoundSent { is_first: false, terms, started: now, stood_still, in_full };
         let replies = panel.ask_all(&self.renewal(&state, sent, false));
         Some(Exchange { round, sent, replies })
     }
@@ -118,26 +120,36 @@ impl Hold {
     fn heard(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
         let panel = self.coordinator.panel();
         let place = outcome.as_ref().ok().map(|answer| answer.place);
-        let Vote { mut verdict, slots, .. } = Vote::of(outcome);
+        let Vote { mut verdict, slots, token, .. } = Vote::of(outcome);
         // Those that it gave are no use to the hold.
         if slots.is_some() && slots != self.slots && !crate::mutant!("any_slot_is_a_vote") {
             verdict = Verdict::Absent;
         }
-        let kept_out = place.and_then(|place| panel.standings.kept_out(place, sent.started));
-        let mut state = self.state();
-        let verdict = state.support.counted(voter, verdict, kept_out);
-        let (at, sent) = (self.now(), sent.backdated(state.stood_still));
-        let lost = state.support.heard(voter, &verdict, sent.heard(at));
-        let is_sound = verdict == Verdict::Granted && kept_out.is_none();
-        state.checkup.heard(voter, is_sound, sent.in_full);
-        let is_forgotten = state.support.is_forgotten(panel.quorum, sent.round);
-        drop(state);
-        if let (Some(place), Some(given)) = (place, lost)
+        let misses = verdict.is_lacking().then(|| self.misses(voter, &verdict)).flatten();
+        if let (Some(place), Some(given)) = (place, misses)
             && panel.standings.lacks_vote(place, given)
         {
             panel.voters[voter].rename(place.shard);
         }
-        RoundHeard { verdict, suspected: kept_out.is_some(), is_forgotten, at }
+        // Now that this voter may be in quarantine for what it misses.
+        let kept_out = place.and_then(|place| panel.standings.kept_out(place, sent.started));
+        let mut state = self.state();
+        let (at, sent) = (self.now(), sent.backdated(state.stood_still));
+        let mut support = state.support();
+        let verdict = support.counted(voter, verdict, kept_out);
+        let asked = sent.heard(at, kept_out, token > self.stored);
+        let healed = support.heard(voter, &verdict, asked);
+        let is_lost = support.is_lost(panel.quorum, at);
+        drop(support);
+        state.after_healing.is_due |= healed;
+        let is_sound = verdict == Verdict::Granted && kept_out.is_none();
+        state.checkup.heard(voter, is_sound, sent.in_full);
+        RoundHeard { verdict, suspected: kept_out.is_some(), is_lost, at }
+    }
+
+    fn misses(&self, voter: usize, verdict: &Verdict) -> Option<Moment> {
+        let state = self.state();
+        state.support().misses(voter, verdict, self.now())
     }
 
     /// Has the answers heard that nobody waits for any more: a voter that has forgotten the hold
@@ -150,10 +162,28 @@ impl Hold {
         let heard = self.heard(sent, voter, outcome);
         match heard.verdict {
             Verdict::Revoked => self.lose(self.state(), HoldLoss::Revoked),
-            _ if heard.is_forgotten => self.lose(self.state(), HoldLoss::Vanished),
+            _ if heard.is_lost => self.lose(self.state(), HoldLoss::Vanished),
             Verdict::Absent => self.put_right(sent, &[voter]),
-            _ => {}
+            _ => {
+                if self.confirm_healed(&mut self.state()) {
+                    attend(self);
+                }
+            }
         }
+    }
+
+    /// Has the hold renewed once more where a voter has its vote again: another one that loses it
+    /// afterwards did not lose it at the same time. Not for each of many losses.
+    pub(super) fn confirm_healed(&self, state: &mut HoldState) -> bool {
+        let now = self.now();
+        let AfterHealing { is_due, not_before } = state.after_healing;
+        if !is_due || state.in_round || now < not_before {
+            return false;
+        }
+        let not_before = now + state.lease.terms().lease / 4;
+        state.after_healing = AfterHealing { is_due: false, not_before };
+        state.lease.renew_now(now);
+        true
     }
 
     /// Asks voters for their votes that have none of the hold, or other slots than it has, unless
@@ -212,7 +242,7 @@ impl Hold {
                     now = heard.at;
                     let is_absent = heard.verdict == Verdict::Absent;
                     exchange.round.heard(voter, heard.verdict, heard.suspected);
-                    if heard.is_forgotten {
+                    if heard.is_lost {
                         exchange.round.vanish();
                     } else if is_absent {
                         // That it has no vote of the hold is known now.
@@ -228,7 +258,6 @@ impl Hold {
                 let sent = exchange.sent.backdated(state.stood_still);
                 let started = if late { clock.now() } else { sent.started };
                 state.lease.renewed(sent.terms, started, clock.now());
-                state.support.confirm(sent.round);
                 // What comes next has another cause.
                 state.failed.clear();
             }

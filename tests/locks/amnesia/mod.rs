@@ -14,3 +14,4 @@ mod retry;
 mod rolling;
 mod seen;
 mod stored;
+mod told;

@@ -189,7 +189,8 @@ impl State {
         }
         self.end_round(client);
         match end {
-            RoundEnd::Renewed => self.lines_mut(client).for_each(|line| rules.confirm(line)),
+            // Each voter renews once more before others forget.
+            RoundEnd::Renewed => self.lines_mut(client).for_each(|line| line.has_lost = false),
             RoundEnd::Failed => {}
             RoundEnd::Superseded | RoundEnd::Vanished => self.release(client, rules),
         }

@@ -12,7 +12,7 @@ use crate::hold_model::{
 };
 use quorate::proto::{
     Asked, Attempt, Cause, Drift, Duty, Grant, GrantNext, Granted, HoldId, KeptOut, Lease, Moment,
-    Next, Place, Quarantine, Quorum, Register, RestartGuard, Round, RoundEnd, RoundId, RoundNext,
+    Next, Place, Quarantine, Quorum, Register, RestartGuard, Round, RoundEnd, RoundNext,
     Rules as Measures, Support, Suspicion, Terms, Token, Verdict, Vote,
 };
 
@@ -130,47 +130,46 @@ impl Rules {
 
     /// What is known of voters by the hold that these lines are of.
     fn support(&self, lines: &[Line]) -> Support {
-        let mut support = Support::of(lines.len());
-        let asked = |round, at| Asked { round, sent: at, terms: self.terms(), heard: at };
-        let (long_ago, round) = (ago(100), support.begin());
+        let long_ago = ago(100);
+        let mut support = Support::new(lines.len(), long_ago, Duration::ZERO, NEVER);
+        let asked = |sent| self.asked(sent, sent);
         for (voter, line) in lines.iter().enumerate() {
+            support.heard(voter, &Verdict::Granted, Asked { is_first: true, ..asked(long_ago) });
             if line.has_lost {
-                support.heard(voter, &Verdict::Granted, asked(RoundId::FIRST, long_ago));
-                support.heard(voter, &Verdict::Absent, asked(round, long_ago));
-                support.heard(voter, &Verdict::Granted, asked(round, long_ago));
+                // Every voter that has lost it was in quarantine then.
+                let later = long_ago + TICK / 2;
+                let lost = Asked { kept_out: Some(kept_out_since(later)), ..asked(later) };
+                support.heard(voter, &Verdict::Absent, lost);
+                support.heard(voter, &Verdict::Granted, lost);
             }
             if let Some(sent) = line.proof {
-                support.heard(voter, &Verdict::Granted, asked(RoundId::FIRST, ago(sent)));
+                support.heard(voter, &Verdict::Granted, asked(ago(sent)));
             }
         }
         support
     }
 
+    /// In a round.
+    fn asked(&self, sent: Moment, heard: Moment) -> Asked {
+        let (terms, kept_out) = (self.terms(), None);
+        Asked { is_first: false, is_passed: false, sent, terms, heard, kept_out }
+    }
+
     /// Takes note of the answer that was heard to a request of that age.
     pub(crate) fn take_note(&self, line: &mut Line, age: u8) {
         let mut support = self.support(&[*line]);
-        let round = support.begin();
-        let asked = Asked { round, sent: ago(age), terms: self.terms(), heard: now() };
-        if matches!(line.heard, Answer::Granted { anew: true, .. }) {
-            support.heard(0, &Verdict::Absent, asked);
-        }
-        support.heard(0, &verdict(line.heard), asked);
-        line.has_lost = support.is_forgotten(Quorum::of(1), round);
+        let (says, asked) = (verdict(line.heard), self.asked(ago(age), now()));
+        let is_anew = matches!(line.heard, Answer::Granted { anew: true, .. });
+        let first = if is_anew { &Verdict::Absent } else { &says };
+        line.has_lost |= support.misses(0, first, now()).is_some();
+        support.heard(0, first, asked);
+        support.heard(0, &says, asked);
         // It proves what it says until the vote ends, and did not before.
         let last = self.terms().deadline(ago(age)) - Duration::from_nanos(1);
         let proves = support.counted(0, Verdict::Granted, Some(kept_out_since(last)));
         if proves == Verdict::Granted {
             line.proof = Some(line.proof.map_or(age, |sent| sent.min(age)));
         }
-    }
-
-    /// A majority has granted a round.
-    pub(crate) fn confirm(&self, line: &mut Line) {
-        let mut support = self.support(&[*line]);
-        let round = support.begin();
-        support.confirm(round);
-        let next = support.begin();
-        line.has_lost = support.is_forgotten(Quorum::of(1), next);
     }
 }
 
@@ -294,8 +293,7 @@ impl State {
             }
         }
         let mut support = rules.support(&lines);
-        let latest = support.begin();
-        if support.is_forgotten(self.quorum(client, rules), latest) {
+        if support.is_lost(self.quorum(client, rules), now()) {
             round.vanish();
         }
         match round.next(now(), || 0) {

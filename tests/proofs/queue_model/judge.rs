@@ -12,7 +12,7 @@ use crate::queue_model::{
     state::{Answer, Phase, State},
 };
 use quorate::proto::{
-    Asked, Bid, BidNext, Drift, KeptOut, Moment, Quarantine, Round, RoundEnd, RoundId, RoundNext,
+    Asked, Bid, BidNext, Drift, KeptOut, Moment, Quarantine, Round, RoundEnd, RoundNext,
     Rules as Measures, Support, Terms, Ticket, Until, Verdict, Votes,
 };
 
@@ -155,10 +155,11 @@ impl State {
 /// which the hold had its vote; `passed`: so many deadlines of its rounds have passed.
 pub(crate) fn is_proven(known: Option<u8>, passed: u8) -> bool {
     let sent = |round: u8| now() + u32::from(round) * SECOND;
-    let mut support = Support::of(1);
+    let mut support = Support::new(1, now(), Duration::ZERO, DUE);
     if let Some(known) = known {
-        let (round, at) = (RoundId::FIRST, sent(known));
-        let asked = Asked { round, sent: at, terms: terms(), heard: at };
+        let (sent, terms) = (sent(known), terms());
+        let (is_first, is_passed, heard, kept_out) = (true, false, sent, None);
+        let asked = Asked { is_first, is_passed, sent, terms, heard, kept_out };
         support.heard(0, &Verdict::Granted, asked);
     }
     let forgot = terms().deadline(sent(passed)) - SECOND / 2;
