@@ -268,7 +268,7 @@ impl Backing {
     }
 
     fn add_gap(&mut self, from: Moment, to: Moment, why: Lack) {
-        if from < to {
+        if from < to && !crate::mutant!("healed_losses_are_dropped") {
             self.gaps.push(Gap { from, to, why });
         }
     }
@@ -313,7 +313,11 @@ impl Backing {
 
     /// Whether it was without a vote of the hold at that moment, and not for this reason.
     fn lacks_at(&self, at: Moment, but: Lack, now: Moment) -> bool {
-        self.all_gaps(now).any(|gap| gap.why != but && gap.from <= at && at < gap.to)
+        let counts = |gap: &Gap| {
+            gap.why != but
+                && !(gap.why == Lack::Missing && crate::mutant!("missing_votes_do_not_count"))
+        };
+        self.all_gaps(now).filter(counts).any(|gap| gap.from <= at && at < gap.to)
     }
 }
 

@@ -100,6 +100,10 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new("quarantine_of_half_the_length", &[Exclusion, TrustEndsEarly]),
     // A grant in quarantine proves that the hold had the vote before the voter forgot.
     Mutant::new("grant_in_quarantine_is_proof", &[Exclusion, TrustEndsEarly]),
+    // What a renewal has healed is forgotten, and with it that another may have had the lock.
+    Mutant::new("healed_losses_are_dropped", &[WhatIsTold]),
+    // A voter that never gave its vote cannot have given it to another.
+    Mutant::new("missing_votes_do_not_count", &[WhatIsTold]),
     // Undo and release
 
     // An undo goes only to voters that are known to have granted.

@@ -89,6 +89,7 @@ async fn live(plan: Plan, traced: bool) -> Outcome {
         laws::told::one_of_two(&calm).await;
         laws::told::renewed_late(&calm, &ways).await;
         laws::told::taken_over(&calm).await;
+        laws::told::passed_by(&calm, &ways).await;
         // Each takes a quarter of a whole schedule.
         match world.plan.seed % 5 {
             0 => drop(laws::turns::of_fair(&calm).await),

@@ -80,7 +80,9 @@ impl Ways {
     ) -> Vec<Fault> {
         if let Some(fixed) = &*locked(&self.fixed) {
             let delay = |(there, back)| Fault::Delay { there, back };
-            return vec![fixed[voter].map_or(Fault::DropRequests, delay)];
+            let is_cut_off = locked(&self.cut_off).contains(&(sent.client().to_owned(), voter));
+            let way = fixed[voter].filter(|_| !is_cut_off);
+            return vec![way.map_or(Fault::DropRequests, delay)];
         }
         let network = &plan.network;
         let mut way = |longest_ms: u64| Duration::from_millis(chance.random_range(0..=longest_ms));

@@ -167,6 +167,7 @@ fn fix(world: &World, ways: &Ways) -> Vec<Way> {
         })
         .collect();
     world.note("calm", || format!("the ways there and back: {fixed:?}"));
+    locked(&ways.cut_off).clear();
     *locked(&ways.fixed) = Some(fixed.clone());
     fixed
 }

@@ -126,6 +126,51 @@ pub(crate) async fn taken_over(calm: &Calm<'_>) {
     }
 }
 
+/// So many voters forget a hold that another gets the lock beside it and gives it back: the holder
+/// is told by its next renewal, also where some never gave it their votes; and where it hears of one
+/// loss in one renewal and of the others in the next, by that.
+pub(crate) async fn passed_by(calm: &Calm<'_>, ways: &Ways) {
+    let (world, reachable) = (calm.world, &calm.reachable);
+    let needed = world.plan.quorum();
+    // With some to spare, or the renewal in between fails.
+    for in_two in [false, true].into_iter().filter(|in_two| !in_two || reachable.len() > needed) {
+        let cut_off = |voters: &[usize]| {
+            let label = calm.holders_machine.label();
+            let of_holder = voters.iter().map(|voter| (label.to_owned(), *voter));
+            *locked(&ways.cut_off) = of_holder.collect();
+        };
+        // The holder has a bare majority, or the votes of all.
+        let never = if in_two { &[][..] } else { &reachable[needed..] };
+        cut_off(never);
+        let Ok(guard) = calm.holder.mutex(LOCK).lock().await else {
+            return world.breach(Law::WhatIsTold, None, "a free lock cannot be had".into());
+        };
+        sleep(2 * calm.slowest).await;
+        let forgetful = &reachable[..needed - never.len()];
+        for voter in forgetful {
+            delete_all(&world.voters[*voter]);
+            world.unsteady(*voter);
+        }
+        if in_two {
+            cut_off(&forgetful[..1]);
+        }
+        let is_taken = calm.waiter.mutex(LOCK).lock().await.is_ok();
+        let a_round = Duration::from_millis(LEASE_MS * 101 / 300) + Duration::from_secs(2);
+        let mut is_told = timeout(a_round, guard.lost()).await.is_ok();
+        if in_two && !is_told {
+            cut_off(&[]);
+            is_told = timeout(a_round, guard.lost()).await.is_ok();
+        }
+        if !is_taken || !is_told {
+            let what = format!("{} is not told that another passed it: {in_two}", guard.hold());
+            world.breach(Law::WhatIsTold, None, what);
+        }
+        cut_off(&[]);
+        drop(guard);
+        sleep(2 * calm.slowest).await;
+    }
+}
+
 /// Of several tries at one moment one has the lock.
 pub(crate) async fn one_of_two(calm: &Calm<'_>) {
     if calm.reachable.len() < calm.ways.len() {
