@@ -19,25 +19,56 @@ fn is_let_in(run: &Ran<'_>, before: &[Record]) -> bool {
 }
 
 /// A call takes out only some of the members whose leases have ended, and so the second run may
-/// take out more.
+/// take out more. Both run at one moment.
 fn without_ended(before: &[Record], after: &[Record]) -> Vec<Record> {
-    let mut before = before.to_vec();
-    let Some(ends) = after.iter().find(|record| record.key.ends_with(":semaphore:ends")) else {
-        return before;
-    };
-    // The key ends with the last of its members.
-    let end = |field: &(String, String)| field.1.parse::<i64>().expect("a moment");
-    let last = ends.fields.iter().map(end).max();
-    let Some(now) = last.zip(ends.left_ms).map(|(last, left)| last - left) else { return before };
-    let is_left = |member: &str| ends.fields.iter().any(|(other, _)| other == member);
-    let of_before = before.iter().find(|record| record.key == ends.key);
-    let members = of_before.into_iter().flat_map(|record| &record.fields);
-    let ended: Vec<String> = members
-        .filter(|field| end(field) < now && !is_left(&field.0))
-        .map(|(member, _)| member.clone())
-        .collect();
-    for record in &mut before {
-        record.fields.retain(|(member, _)| !ended.contains(member));
+    let mut kept = before.to_vec();
+    for ends in before.iter().filter(|record| record.key.ends_with(ENDS)) {
+        let end = |field: &(String, String)| field.1.parse::<i64>().expect("a moment");
+        let last = ends.fields.iter().map(end).max();
+        // The key ends with the last of its members, or in a millisecond where that one has ended.
+        let now = match last.zip(ends.left_ms) {
+            Some((last, left)) if left > 1 => last - left,
+            _ => i64::MAX,
+        };
+        let members = after.iter().filter(|record| record.key == ends.key);
+        let left: Vec<_> = members.flat_map(|record| &record.fields).map(|(one, _)| one).collect();
+        let is_ended = |field: &&(String, String)| end(field) < now && !left.contains(&&field.0);
+        let ended: Vec<_> = ends.fields.iter().filter(is_ended).map(|(one, _)| one).collect();
+        let semaphore = ends.key.trim_end_matches(ENDS);
+        let is_its = |key: &str| key.strip_prefix(semaphore).is_some_and(|key| KEYS.contains(&key));
+        for record in kept.iter_mut().filter(|record| is_its(&record.key)) {
+            record.fields.retain(|(member, _)| !ended.contains(&member));
+        }
     }
-    before
+    kept.retain(|record| !record.fields.is_empty());
+    kept
+}
+
+const ENDS: &str = ":semaphore:ends";
+const KEYS: [&str; 2] = [ENDS, ":semaphore:slots"];
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_may_take_out_more_of_any_semaphore_whose_leases_have_ended() {
+    let voter = EmbeddedVoter::new("a");
+    let tell = |words: &[&str]| voter.command(words).expect("it runs");
+    let now = 1_700_000_000_000_i64;
+    for (semaphore, members) in [("a", vec![("a:1", 400)]), ("b", vec![("b:1", -1), ("b:2", 400)])]
+    {
+        let [ends, slots] = KEYS.map(|key| format!("{semaphore}{key}"));
+        for (slot, (member, left)) in members.iter().enumerate() {
+            tell(&["ZADD", &ends, &(now + left).to_string(), member]);
+            tell(&["ZADD", &slots, &slot.to_string(), member]);
+        }
+        for key in [ends, slots] {
+            tell(&["PEXPIRE", &key, "400"]);
+        }
+    }
+    let before = voter.records();
+    let take_out = |member| KEYS.map(|key| tell(&["ZREM", &format!("b{key}"), member]));
+    take_out("b:1");
+    let after = voter.records();
+    assert_eq!(without_ended(&before, &after), after);
+    take_out("b:2");
+    let after = voter.records();
+    assert_ne!(without_ended(&before, &after), after, "its lease has not ended");
 }
