@@ -437,14 +437,23 @@ local function renew_only(
 end
 
 ----
--- mark_ended: marks a hold that was ended by force, so that no renewal brings it back. The mark
--- stays for `marker_ms` at least.
+-- mark_ended: marks a hold that was ended by force, so that no renewal brings it back. Each mark
+-- has an end of its own, after `marker_ms` at least, by this voter's clock.
 local function mark_ended(revoked, hold, marker_ms)
   -- First, and also where there is no mark yet: after a first write a server that is full refuses
   -- no other.
   local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))
   redis.call('PEXPIRE', revoked, ms)
-  redis.call('HSET', revoked, hold, 1)
+  local until_ms, marks = now_ms() + marker_ms, redis.call('HGETALL', revoked)
+  for at = 1, #marks, 2 do
+    local its_ms = tonumber(marks[at + 1]) or 0
+    if marks[at] == hold then
+      until_ms = math.max(until_ms, its_ms)
+    elseif its_ms < now_ms() then
+      redis.call('HDEL', revoked, marks[at])
+    end
+  end
+  redis.call('HSET', revoked, hold, string.format('%.0f', until_ms))
   expire(revoked, ms)
 end
 

@@ -221,7 +221,7 @@ return each(2, 0, 2, 3, shorten)
 
 ----
 -- mutex/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.
--- libraries: expire, mark_ended, time, holder, queue, call, publish, tell, each
+-- libraries: expire, time, mark_ended, holder, queue, call, publish, tell, each
 -- KEYS, for each request: lock, revoked, queue, alive
 -- ARGV, for all requests: calls, aloud, publish
 -- ARGV, for each request: hold, marker_ms, channel

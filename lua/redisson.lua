@@ -284,7 +284,7 @@ return each(2, 1, 3, 3, rw_release)
 ----
 -- redisson/rw_force_release: ends one named hold of an RReadWriteLock of Redisson, whoever asks,
 -- and marks it: no renewal of ours brings it back.
--- libraries: expire, mark_ended, rw_java, publish, rw_java_end, each
+-- libraries: expire, time, mark_ended, rw_java, publish, rw_java_end, each
 -- KEYS, for each request: lock, stem, revoked
 -- ARGV, for all requests: publish
 -- ARGV, for each request: hold, marker_ms, channel

@@ -361,7 +361,7 @@ return each(3, 0, 2, 3, shorten)
 
 ----
 -- rw/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.
--- libraries: expire, mark_ended, time, holder, queue, call, rw, call_next, each
+-- libraries: expire, time, mark_ended, holder, queue, call, rw, call_next, each
 -- KEYS, for each request: writer, readers, revoked, queue, alive, writers
 -- ARGV, for all requests: calls
 -- ARGV, for each request: hold, marker_ms

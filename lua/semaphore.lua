@@ -548,7 +548,7 @@ return each(2, 0, 3, 3, shorten)
 
 ----
 -- semaphore/force_release: ends one named hold, and marks it: no renewal brings it back.
--- libraries: expire, mark_ended, time, queue, call, enter, slots, served, each
+-- libraries: expire, time, mark_ended, queue, call, enter, slots, served, each
 -- KEYS, for each request: slots, ends, revoked, queue, served, alive
 -- ARGV, for all requests: calls
 -- ARGV, for each request: hold, marker_ms

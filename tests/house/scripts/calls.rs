@@ -224,6 +224,25 @@ fn calls(weight: impl Fn(&str) -> usize) -> impl Strategy<Value = Step> {
     })
 }
 
+/// For each script that ends a hold by force, what does so.
+pub(crate) fn forced_ends(hold: &str, marker_ms: u32) -> Vec<Step> {
+    let named = |name: &str| name.ends_with("force_release");
+    let ends = quorate::scripts().filter(|(name, _)| named(name)).map(|(name, source)| {
+        let row = SCRIPTS.lines().find_map(|row| row.strip_prefix(&format!("{name} | ")));
+        let row: Vec<_> = row.expect("it stands there").split('|').map(str::trim).collect();
+        let keys: Vec<_> = row[0].split(' ').collect();
+        let args = row[1..].iter().flat_map(|row| row.split(' ')).map(|word| match word {
+            "hold" => hold.to_owned(),
+            "lease" => marker_ms.to_string(),
+            other => other.to_owned(),
+        });
+        let count = keys.len().to_string();
+        let head = [&["EVAL", source, &count], &keys[..]].concat();
+        words(&head).into_iter().chain(args).collect()
+    });
+    ends.collect()
+}
+
 impl Request {
     /// What a word of the table stands for.
     fn says(&self, family: &'static Family, word: &str) -> String {

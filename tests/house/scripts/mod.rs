@@ -12,12 +12,12 @@ use proptest::{
 };
 
 use calls::{
-    any_call, calls_of, election_call, java_rw_planted, planted, rw_planted, semaphore_planted,
-    with_leases,
+    any_call, calls_of, election_call, forced_ends, java_rw_planted, planted, rw_planted,
+    semaphore_planted, with_leases,
 };
 use commands::{command, sorted_set_command};
 pub(crate) use pair::Pair;
-use quorate_support::{RedisServer, Reply, read_file};
+use quorate_support::{RedisServer, Reply, eventually, read_file};
 
 /// One step of a random sequence: a command's words.
 type Step = Vec<String>;
@@ -78,6 +78,35 @@ fn every_command_answers_as_a_server_does() {
     compare(command);
     compare(sorted_set_command);
 }
+
+// Each end of another hold once put off the end of all marks.
+#[test]
+fn a_mark_of_a_forced_end_stays_for_its_own_time_and_goes_at_the_next_end_after_that() {
+    let pair = Pair::start();
+    let ends = |script: usize, hold, marker_ms| {
+        let end = &forced_ends(hold, marker_ms)[script];
+        pair.must_answer_alike(&end.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    };
+    for script in 0..forced_ends("", 0).len() {
+        pair.must_answer_alike(&["FLUSHALL"]).unwrap();
+        for (hold, marker_ms) in [("long:1", 200_000), ("short:1", 1), ("long:1", 100_000)] {
+            ends(script, hold, marker_ms);
+        }
+        let left = [Reply::Text("long:1".into()), Reply::Text("next:1".into())];
+        eventually("the short one goes", || {
+            ends(script, "next:1", 50_000);
+            let sides = pair.ask_both(&["EVAL", SORTED, "1", "revoked"]);
+            sides.iter().all(|side| *side == Ok(Reply::List(left.to_vec())))
+        });
+        pair.must_hold_the_same().unwrap();
+        let keys = pair.ask_both(&["PTTL", "revoked"]);
+        let last = |ms: &Reply| matches!(ms, Reply::Int(ms) if *ms > 190_000);
+        assert!(keys.iter().flatten().filter(|ms| last(ms)).count() == 2, "{keys:?}");
+    }
+}
+
+/// The fields of a hash, in order.
+const SORTED: &str = "local keys = redis.call('HKEYS', KEYS[1]) table.sort(keys) return keys";
 
 /// Commands and arguments that random ones do not come to, one after the other.
 const SELDOM: &str = "

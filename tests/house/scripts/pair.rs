@@ -26,7 +26,7 @@ impl Pair {
     }
 
     /// Runs one command on both sides.
-    fn ask_both(&self, words: &[&str]) -> [Result<Reply, String>; 2] {
+    pub(crate) fn ask_both(&self, words: &[&str]) -> [Result<Reply, String>; 2] {
         // The harness cuts off the blanks at the end of an error.
         let embedded = self.voter.command(words).map(plain);
         let embedded = embedded.map_err(|message| message.trim_end().to_owned());

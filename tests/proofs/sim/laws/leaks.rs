@@ -18,6 +18,23 @@ pub(crate) fn no_expiry(world: &World, voter: usize, record: &Record) {
     world.breach(Law::NothingLeaks, None, what);
 }
 
+/// No mark of a hold that was ended by force is there after its time once another is made.
+pub(crate) fn ended(world: &World, voter: usize, run: &Ran<'_>, after: &[Record]) {
+    let is_done = run.answer().is_ok_and(|(code, ..)| code >= 0);
+    if !(is_done && run.script().ends_with("/force_release")) {
+        return;
+    }
+    for record in after.iter().filter(|record| record.key.ends_with(":revoked")) {
+        let ends = record.fields.iter().map(|(_, end)| end.parse::<i64>().expect("a moment"));
+        // The key ends with the last of them.
+        let Some((last, left)) = ends.clone().max().zip(record.left_ms) else { continue };
+        if ends.min().is_some_and(|first| first < last - left) {
+            let what = format!("{} has marks that have ended on voter {voter}", record.key);
+            world.breach(Law::NothingLeaks, None, what);
+        }
+    }
+}
+
 /// The faults have ended: follows everybody to the end.
 pub(crate) async fn heal(
     world: &Arc<World>,
