@@ -59,6 +59,7 @@ pub struct Sent<'a> {
     pub(super) client: &'a str,
     pub(super) script: Option<&'static str>,
     pub(super) is_message: bool,
+    pub(super) is_look: bool,
 }
 
 impl Sent<'_> {
@@ -75,6 +76,11 @@ impl Sent<'_> {
     /// Whether it is a message on a channel to one that listens, and no request.
     pub fn is_message(&self) -> bool {
         self.is_message
+    }
+
+    /// Whether a client looks who the voter is, as it does now and then by itself.
+    pub fn is_look(&self) -> bool {
+        self.is_look
     }
 }
 
@@ -109,11 +115,12 @@ impl FaultRules {
     /// The faults that act on what is sent now, a request or a message.
     pub(super) fn decide_fate(&mut self, sent: &Sent<'_>) -> Vec<Fault> {
         let mut faults = Vec::new();
-        if sent.is_message {
-            // It is no request: it uses none up, and is lost with the way back alone.
+        if sent.is_message || sent.is_look {
+            // A message is no request: it uses none up, and is lost with the way back alone. Nor
+            // does a look use up what is meant for a request that somebody makes.
             let lasting = self.in_force.values().filter(|rule| rule.left.is_none());
             let lasting = lasting.map(|rule| rule.fault);
-            faults.extend(lasting.filter(|fault| *fault != Fault::DropRequests));
+            faults.extend(lasting.filter(|fault| sent.is_look || *fault != Fault::DropRequests));
         } else {
             self.in_force.retain(|_, rule| {
                 if rule.left != Some(0) {

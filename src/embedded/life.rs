@@ -12,9 +12,10 @@ use crate::{
 };
 
 /// A voter's life from one start to the next.
+#[derive(Clone)]
 pub(super) struct ServerLife {
     run_id: String,
-    /// The name of its data.
+    /// What its mark calls its data; nothing where that is gone, until a client looks.
     pub(super) birth: String,
     durable: bool,
     /// Since its start.
@@ -25,8 +26,6 @@ pub(super) struct ServerLife {
     named: Moment,
     /// It started with what it had then.
     kept: Moment,
-    /// They got their name in this life.
-    is_renamed: bool,
 }
 
 /// A time that goes on from what it was at a moment.
@@ -60,7 +59,6 @@ impl ServerLife {
             known: begun,
             named: now,
             kept: now,
-            is_renamed: true,
         }
     }
 
@@ -72,7 +70,14 @@ impl ServerLife {
             self.known = begun;
         }
         (self.run_id, self.up, self.durable) = (fresh_id(), begun, durable);
-        (self.kept, self.is_renamed) = (kept, false);
+        self.kept = kept;
+    }
+
+    /// The next one begins now, with a copy of the data of another, which both say that they keep.
+    pub(super) fn begin_with_copy(&mut self, other: &Self, now: Moment) {
+        (self.durable, self.known, self.named) = (other.durable, other.known, other.named);
+        self.birth.clone_from(&other.birth);
+        self.begin_again(true, now, now);
     }
 
     /// It claims to run, and to have forgotten nothing, for so long by now.
@@ -81,20 +86,29 @@ impl ServerLife {
         self.known = self.up;
     }
 
-    /// The data are deleted.
-    pub(super) fn forget(&mut self, now: Moment) {
-        (self.birth, self.known) = (fresh_id(), Elapsed::begin(now));
-        (self.named, self.kept, self.is_renamed) = (now, now, true);
+    /// The mark is gone, alone or with all else.
+    pub(super) fn lose_mark(&mut self) {
+        self.birth.clear();
     }
 
-    /// A client knows that the data lack something; they get one other name in a life.
-    pub(super) fn rename(&mut self, now: Moment) {
-        if !self.is_renamed {
-            self.forget(now);
+    /// The data get a name, and are known from now on.
+    fn name(&mut self, name: String, now: Moment) {
+        (self.birth, self.known) = (name, Elapsed::begin(now));
+        (self.named, self.kept) = (now, now);
+    }
+
+    /// A client knows that data that were called so lack something.
+    pub(super) fn rename(&mut self, lost: &Birth, now: Moment) {
+        if self.birth == lost.data() {
+            self.name(lost.rename(&fresh_id()), now);
         }
     }
 
-    pub(super) fn identity(&self, now: Moment) -> Identity {
+    /// What it says to a client that looks, and leaves a mark where there is none.
+    pub(super) fn identity(&mut self, now: Moment) -> Identity {
+        if self.birth.is_empty() {
+            self.name(fresh_id(), now);
+        }
         let (age, began) = (now.since(self.named), self.kept.since(self.named));
         Identity {
             run_id: self.run_id.clone(),

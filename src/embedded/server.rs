@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt, mem,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -22,8 +22,13 @@ use crate::{
     clock::{Clock, Machine, Moment},
     proto::{Cause, ClockOffset, ServerReport},
     scripts::{Answer, Value},
-    voter::{Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp, lock},
+    voter::{
+        Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp, lock,
+    },
 };
+
+/// How often a client looks who a voter is, as it does at a server.
+const LOOKS: Duration = Duration::from_secs(10);
 
 /// How long an answer is waited for where the request says nothing about it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -52,6 +57,8 @@ pub(super) struct ServerState {
     under_way: BTreeMap<(Moment, u64), Parcel>,
     /// Counts connections and what is sent, to tell them apart and to keep their order.
     counted: u64,
+    /// How often a client looks who it is.
+    pub(super) look_every: Duration,
     /// How often each script ran for a client.
     pub(super) runs: BTreeMap<&'static str, u64>,
     /// Is told of each script that ran, under the voter's lock.
@@ -88,6 +95,8 @@ pub(super) struct Link {
     stands: bool,
     /// How often the ear is still to be told who answers: until then no script passes.
     unmet: usize,
+    /// What the data were called when the connection was made.
+    birth: Option<Birth>,
     /// The channels to listen to again after a reconnection.
     wanted: BTreeSet<Arc<str>>,
     /// When the last request arrives, and the last of what goes back: nothing overtakes on one way.
@@ -105,6 +114,8 @@ enum Errand {
     Subscribe(Arc<str>),
     Unsubscribe(Arc<str>),
     Identify,
+    /// The same, asked by the connection itself now and then.
+    Look,
 }
 
 /// Something on its way.
@@ -142,6 +153,7 @@ impl Server {
             links: BTreeMap::new(),
             under_way: BTreeMap::new(),
             counted: 0,
+            look_every: LOOKS,
             runs: BTreeMap::new(),
             observe: None,
             after: Vec::new(),
@@ -192,14 +204,14 @@ impl ServerState {
         self.database.is_full = false;
         let reply = lua::command(&mut self.database, words)?;
         if words[0].eq_ignore_ascii_case("FLUSHALL") {
-            self.life.forget(self.now);
+            self.life.lose_mark();
         }
         Ok(reply)
     }
 
     pub(super) fn wipe(&mut self) {
         self.database.keyspace.clear();
-        self.life.forget(self.now);
+        self.life.lose_mark();
     }
 
     /// From now on nothing gets to its disk.
@@ -219,7 +231,6 @@ impl ServerState {
     /// A `durable` restart keeps the data that are on the disk.
     pub(super) fn restart(&mut self, durable: bool) {
         self.kill();
-        self.condition = ServerCondition::Running;
         let mut kept = self.now;
         if let Some((at, keyspace)) = self.disk.take() {
             (kept, self.database.keyspace) = (at, keyspace);
@@ -229,6 +240,20 @@ impl ServerState {
         if !durable {
             self.wipe();
         }
+        self.start();
+    }
+
+    /// Starts with what another has, instead of what was its own.
+    pub(super) fn restart_with_copy(&mut self, keyspace: Keyspace, life: &ServerLife) {
+        self.kill();
+        (self.database.keyspace, self.disk) = (keyspace, None);
+        self.set_time(self.now);
+        self.life.begin_with_copy(life, self.now);
+        self.start();
+    }
+
+    fn start(&mut self) {
+        self.condition = ServerCondition::Running;
         for id in self.link_ids(|_| true) {
             self.reconnect(id);
         }
@@ -274,6 +299,7 @@ impl ServerState {
             runtime: Handle::current(),
             stands: false,
             unmet: 0,
+            birth: None,
             wanted: BTreeSet::new(),
             last_there: self.now,
             last_back: self.now,
@@ -370,16 +396,42 @@ impl ServerState {
         let (asked, ear) = (link.clock.now(), Arc::clone(&link.ear));
         let stamp = Stamp { shown: self.machine.wall(), asked, answered: asked };
         let identity = self.life.identity(self.now);
+        link.birth.clone_from(&identity.birth);
         self.after.push(Box::new(move |server| {
-            let lacks_data = ear.met(ONLY, &identity, Some(stamp));
+            let needs_a_name = ear.met(ONLY, &identity, Some(stamp));
             let state = &mut *lock(&server.state);
-            if lacks_data {
-                state.life.rename(state.now);
+            if needs_a_name {
+                state.rename(identity.birth.as_ref());
             }
             if let Some(link) = state.links.get_mut(&id) {
                 link.unmet -= 1;
             }
         }));
+    }
+
+    /// A client looks who answers on its connection; nothing where that is closed.
+    fn look(&mut self, id: ConnectionId) -> Option<Outcome<oneshot::Receiver<Outcome<Value>>>> {
+        self.links.contains_key(&id).then(|| self.send(id, Errand::Look))
+    }
+
+    /// The answer to that has arrived.
+    fn show(&mut self, id: ConnectionId, asked: Moment) {
+        let Some(link) = self.links.get(&id).filter(|link| link.stands) else { return };
+        let (answered, ear) = (link.clock.now(), Arc::clone(&link.ear));
+        let stamp = Stamp { shown: self.machine.wall(), asked, answered };
+        let identity = self.life.identity(self.now);
+        self.after.push(Box::new(move |server| {
+            if ear.seen(ONLY, &identity, Some(stamp)) {
+                lock(&server.state).rename(identity.birth.as_ref());
+            }
+        }));
+    }
+
+    /// Data that were called so get another name.
+    fn rename(&mut self, lost: Option<&Birth>) {
+        if let Some(lost) = lost {
+            self.life.rename(lost, self.now);
+        }
     }
 
     fn link_ids(&self, is_meant: impl Fn(&Link) -> bool) -> Vec<ConnectionId> {
@@ -408,16 +460,17 @@ impl ServerState {
             Errand::Run(call) => script = Some(call.script.name),
             Errand::Subscribe(channel) => drop(link.wanted.insert(Arc::clone(channel))),
             Errand::Unsubscribe(channel) => drop(link.wanted.remove(channel)),
-            Errand::Identify => {}
+            Errand::Identify | Errand::Look => {}
         }
+        let is_look = matches!(errand, Errand::Look);
         if self.condition == ServerCondition::Killed {
             return Err(unreachable("killed"));
         }
         if link.unmet > 0 && script.is_some() {
             return Err(unreachable("not met yet"));
         }
-        let fate =
-            self.rules.decide_fate(&Sent { client: &link.client, script, is_message: false });
+        let sent = Sent { client: &link.client, script, is_message: false, is_look };
+        let fate = self.rules.decide_fate(&sent);
         let (asker, answered) = oneshot::channel();
         if fate.contains(&Fault::DropRequests) {
             link.forsake(asker);
@@ -466,7 +519,8 @@ impl ServerState {
         for message in self.database.channels.take_published() {
             let connection = message.listener;
             let Some(link) = self.links.get(&connection) else { continue };
-            let sent = Sent { client: &link.client, script: None, is_message: true };
+            let client = &link.client;
+            let sent = Sent { client, script: None, is_message: true, is_look: false };
             let fate = self.rules.decide_fate(&sent);
             if !fate.contains(&Fault::DropReplies) && !fate.contains(&Fault::DropRequests) {
                 let (content, runtime) = (Content::Message(message), link.runtime.clone());
@@ -494,7 +548,7 @@ impl ServerState {
                 self.database.channels.unsubscribe(connection, &channel);
             }
             // What it answers is read when the answer arrives.
-            Errand::Subscribe(_) | Errand::Identify => {}
+            Errand::Subscribe(_) | Errand::Identify | Errand::Look => {}
         }
         let is_cut = fate.contains(&Fault::CutBeforeRun) || fate.contains(&Fault::CutAfterRun);
         if is_cut || fate.contains(&Fault::DropReplies) {
@@ -592,6 +646,8 @@ impl Connection {
     /// Connects a client of this clock. Timers run on the current runtime.
     pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>, clock: Clock) -> Self {
         let id = server.act(|state| state.connect(ear, clock.clone()));
+        let looks = look(Arc::downgrade(&server), id, clock.clone());
+        clock.spawn(&Handle::current(), looks);
         Self { server, clock, id }
     }
 
@@ -614,6 +670,32 @@ impl Connection {
     fn ask_for_nothing(&self, errand: Errand) -> BoxFuture<'static, Outcome<()>> {
         let answer = self.ask(errand, PATIENCE);
         Box::pin(async move { answer.await.map(drop) })
+    }
+}
+
+/// Looks again and again who answers on a connection, and tells its ear, until it is closed.
+async fn look(server: Weak<Server>, id: ConnectionId, clock: Clock) {
+    let act = |action: &mut dyn FnMut(&mut ServerState)| {
+        Weak::upgrade(&server).map(|server| server.act(action))
+    };
+    loop {
+        let mut pause = LOOKS;
+        if act(&mut |state| pause = state.look_every).is_none() {
+            return;
+        }
+        clock.sleep(pause).await;
+        let (asked, mut sent) = (clock.now(), None);
+        act(&mut |state| sent = state.look(id));
+        let Some(sent) = sent else { return };
+        let Ok(answer) = sent else { continue };
+        let is_answered = tokio::select! {
+            biased;
+            answer = answer => answer.is_ok_and(|answer| answer.is_ok()),
+            () = clock.sleep(PATIENCE) => false,
+        };
+        if is_answered {
+            act(&mut |state| state.show(id, asked));
+        }
     }
 }
 
@@ -646,7 +728,10 @@ impl Node for Connection {
     }
 
     fn rename(&self, _: usize) -> BoxFuture<'static, Outcome<()>> {
-        self.server.act(|state| state.life.rename(state.now));
+        self.server.act(|state| {
+            let met = state.links.get(&self.id).and_then(|link| link.birth.clone());
+            state.rename(met.as_ref());
+        });
         Box::pin(future::ready(Ok(())))
     }
 

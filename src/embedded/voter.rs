@@ -131,6 +131,42 @@ impl EmbeddedVoter {
         self.0.act(ServerState::lose_writes);
     }
 
+    /// Starts the voter again with a copy of the data of another in place of its own, as where the
+    /// folder of that one was copied. It claims to have kept all that it ever had.
+    ///
+    /// ```
+    /// let voters = quorate::embedded::voters(2);
+    /// voters[0].command(&["SET", "key", "value"])?;
+    /// voters[1].restart_with_copy_of(&voters[0]);
+    /// assert_eq!(voters[1].keys(), ["key"]);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn restart_with_copy_of(&self, other: &Self) {
+        let (keyspace, life) =
+            other.0.act(|state| (state.database.keyspace.clone(), state.life.clone()));
+        self.0.act(|state| state.restart_with_copy(keyspace, &life));
+    }
+
+    /// Deletes the mark by which clients know the data, and nothing else. Clients learn of it as of
+    /// [`wipe`](Self::wipe), and give the data another name when they look next.
+    ///
+    /// ```
+    /// let voter = quorate::embedded::EmbeddedVoter::new("a");
+    /// voter.command(&["SET", "key", "value"])?;
+    /// voter.lose_mark();
+    /// assert_eq!(voter.keys(), ["key"]);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn lose_mark(&self) {
+        self.0.act(|state| state.life.lose_mark());
+    }
+
+    /// Lets each client look so often who the voter is, instead of every ten seconds as at a
+    /// server, from its next look on.
+    pub fn look_every(&self, interval: Duration) {
+        self.0.act(|state| state.look_every = interval);
+    }
+
     /// Deletes all data in place. Clients learn of it from the next answer to an acquisition or a
     /// renewal.
     ///

@@ -56,6 +56,8 @@ pub struct Place {
 pub struct Birth {
     /// Where the name stands: under another key it may be another one for the same data.
     pub mark: Arc<str>,
+    /// Behind a `~` what they were called before a client renamed them, and behind a `/` what else
+    /// makes them others.
     pub name: Arc<str>,
     /// How old the mark is. Data of one name grow no younger, unless they are those of an earlier
     /// moment.
@@ -68,6 +70,29 @@ impl Birth {
     /// What the mark calls the data, and what else makes them others.
     fn parts(&self) -> (&str, &str) {
         self.name.split_at(self.name.find('/').unwrap_or(self.name.len()))
+    }
+
+    /// What the mark calls the data.
+    pub(crate) fn data(&self) -> &str {
+        self.parts().0
+    }
+
+    /// That without what they were called before, and what that is.
+    fn names(&self) -> (&str, Option<&str>) {
+        let data = self.data();
+        data.split_once('~').map_or((data, None), |(name, before)| (name, Some(before)))
+    }
+
+    /// What data are called that are renamed: `fresh` is a name that no others have.
+    pub(crate) fn rename(&self, fresh: &str) -> String {
+        format!("{fresh}~{}", self.names().0)
+    }
+
+    /// Whether others have the name of these data, or had it before they were renamed: whoever
+    /// comes between the renamings of two finds that one is a copy all the same.
+    fn is_shared_with(&self, other: &Self) -> bool {
+        let (name, (its, before)) = (self.names().0, other.names());
+        self.mark == other.mark && !name.is_empty() && (its == name || before == Some(name))
     }
 
     /// Data that are called so, and of which no more is known.
@@ -85,6 +110,16 @@ pub enum Data {
     Gone,
     /// They are those of an earlier moment, and perhaps nobody else can know.
     Older,
+    /// They have the name of another voter's, or had it before those were renamed: one of the two
+    /// has a copy of the other's. Which of them, nobody knows.
+    Shared,
+}
+
+impl Data {
+    /// Whether they are to get another name, by which all clients know.
+    pub fn need_a_name(self) -> bool {
+        matches!(self, Self::Older | Self::Shared)
+    }
 }
 
 /// All voters, as this client has seen them.
@@ -108,7 +143,11 @@ pub struct Register {
 #[derive(Clone, Debug, Default)]
 struct Standing {
     life: Option<Life>,
+    /// A connection to it stands.
+    is_there: bool,
     birth: Option<Birth>,
+    /// They, in this life of the server, were found to be another voter's, too.
+    is_shared: bool,
     first_met: Option<Start>,
     forgot: Option<(Nanos, Quarantine)>,
     /// The same before its clock stepped ahead at last.
@@ -191,6 +230,7 @@ impl Register {
         now: Moment,
     ) -> bool {
         let standing = self.standing_mut(place);
+        standing.is_there = true;
         let overlap = standing.overlap;
         let same = standing.life.as_ref().filter(|life| life.server() == server(run_id));
         let since = same.map_or(now, |life| life.since);
@@ -221,25 +261,49 @@ impl Register {
         returned
     }
 
+    /// The connection to a server has ended. Until it stands again nobody knows which server has
+    /// the data that this one had.
+    pub fn parted(&mut self, place: Place) {
+        self.standing_mut(place).is_there = false;
+    }
+
     /// A server says which data it has; `returned`: for the first time in its life. If they are
     /// others than before, or younger than this client saw them, then what it had is gone, whatever
-    /// it says of its disk and of its age.
+    /// it says of its disk and of its age. The same if another voter has data of that name.
     pub fn named(&mut self, place: Place, birth: &Birth, returned: bool, now: Moment) -> Data {
         let standing = self.standing_mut(place);
         let before = standing.birth.replace(birth.clone());
+        let is_same = before.as_ref().is_some_and(|before| before.name == birth.name);
+        standing.is_shared &= is_same && !returned;
+        let is_shared = self.find_shared(place, now);
+        let data = self.compare_data(place, before.as_ref(), returned, now);
+        if is_shared { Data::Shared } else { data }
+    }
+
+    /// What became of the data that a server had before.
+    fn compare_data(
+        &mut self,
+        place: Place,
+        before: Option<&Birth>,
+        returned: bool,
+        now: Moment,
+    ) -> Data {
+        let standing = self.standing_mut(place);
         if let Some(first) = &mut standing.first_met {
             // For how long it has kept them all is said by the mark, and not by its settings.
             first.durable &= crate::mutant!("settings_are_believed");
             first.marked = true;
         }
-        let Some(before) = before.filter(|before| before.mark == birth.mark) else {
+        let both = before.zip(standing.birth.as_ref());
+        let Some((before, birth)) = both.filter(|(before, birth)| before.mark == birth.mark) else {
             return Data::Kept;
         };
         if before.name != birth.name {
             if crate::mutant!("restart_not_noticed") {
                 return Data::Kept;
             }
-            self.forgot(place, since_beginning(now), Quarantine::Emptied);
+            let why = standing.why_others(before);
+            self.forgot(place, since_beginning(now), why);
             return Data::Gone;
         }
         // Another client that looked before in this life has made the mark older. One that goes by
@@ -247,6 +311,48 @@ impl Register {
         let age = if returned { birth.began } else { birth.age.max(birth.began) };
         let older = age < before.age && !crate::mutant!("durability_is_believed");
         if older && self.lost(place, now, now) { Data::Older } else { Data::Kept }
+    }
+
+    /// Looks for other voters whose data have the name of this one's. Where there are some, both
+    /// may be the copy, and lack the votes that they gave. Whether these are to get another name.
+    fn find_shared(&mut self, place: Place, now: Moment) -> bool {
+        let Some(standing) = self.standing(place) else { return false };
+        let Some((birth, life)) = standing.birth.as_ref().zip(standing.life.as_ref()) else {
+            return false;
+        };
+        let (mut found, mut need_a_name) = (Vec::new(), false);
+        for (voter, shards) in self.voters.iter().enumerate() {
+            // Parts of one cluster may be on one server, before and after its failover.
+            if self.clusters[voter] == self.clusters[place.voter] {
+                continue;
+            }
+            for (shard, other) in shards.iter().enumerate() {
+                let its = other.birth.as_ref().zip(other.life.as_ref());
+                let Some((its, its_life)) = its.filter(|_| other.is_there) else { continue };
+                // One server by two ways has no second vote anyway.
+                if its_life.server() == life.server() || crate::mutant!("copy_not_noticed") {
+                    continue;
+                }
+                let is_shared = birth.is_shared_with(its);
+                need_a_name |= is_shared;
+                if is_shared || its.is_shared_with(birth) {
+                    found.push(Place { voter, shard });
+                }
+            }
+        }
+        if !found.is_empty() {
+            found.push(place);
+        }
+        let at = since_beginning(now);
+        for place in found {
+            let standing = self.standing_mut(place);
+            let is_news = !std::mem::replace(&mut standing.is_shared, true);
+            // It says more than that the server has started again.
+            if is_news && standing.forgot.is_none_or(|(known, _)| known <= at) {
+                standing.forgot = Some((at, Quarantine::Copied));
+            }
+        }
+        need_a_name
     }
 
     /// A voter has not got a vote that it gave at this time and should have. That is proof against
@@ -276,15 +382,18 @@ impl Register {
     /// that it had, what it had is gone, and what it says from now on counts as if it were new.
     /// Whether that is news: while there is no mark nobody knows whether they are deleted again.
     pub fn has_others(&mut self, place: Place, data: &str, now: Moment) -> bool {
-        let Some(birth) = &mut self.standing_mut(place).birth else { return false };
-        let known = birth.parts().0;
-        if known == data && !data.is_empty() || crate::mutant!("deleted_data_not_noticed") {
+        let standing = self.standing_mut(place);
+        let Some(known) = standing.birth.take() else { return false };
+        let is_same = known.data() == data && !data.is_empty();
+        if is_same || crate::mutant!("deleted_data_not_noticed") {
+            standing.birth = Some(known);
             return false;
         }
-        let is_news = !known.is_empty();
-        *birth = birth.renamed(data);
-        self.forgot(place, since_beginning(now), Quarantine::Emptied);
-        is_news
+        standing.birth = Some(known.renamed(data));
+        standing.is_shared = false;
+        let why = standing.why_others(&known);
+        self.forgot(place, since_beginning(now), why);
+        !known.data().is_empty()
     }
 
     /// What one shard of a voter had another has now; where it was `lost` on the way, the other
@@ -513,6 +622,17 @@ impl Standing {
     fn apart(&self) -> Option<(Nanos, Quarantine)> {
         let ClockCourse { since, apart, doubtful, .. } = self.clock?;
         Some((since_beginning(since), Quarantine::ClockApart(apart.or(doubtful)?)))
+    }
+
+    /// Why it has forgotten where it has other data than `before`.
+    fn why_others(&self, before: &Birth) -> Quarantine {
+        let renamed = self.birth.as_ref().and_then(|birth| birth.names().1);
+        match self.forgot {
+            Some((_, Quarantine::Copied)) if renamed == Some(before.names().0) => {
+                Quarantine::Copied
+            }
+            _ => Quarantine::Emptied,
+        }
     }
 
     /// Its clock stepped ahead as it does where the client stood still.

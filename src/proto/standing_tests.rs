@@ -106,8 +106,8 @@ fn who_is_younger_than_others_may_have_forgotten() {
         (Relative, false, Marked(2), [3_600_000, 3_600_000, 0], vec![2]),
     ] {
         let mut register = met(guard, durable, ages_ms.map(MS));
-        for voter in 0..marked.0 {
-            named(&mut register, voter, &birth("m", "data"), at(0));
+        for (voter, data) in DATA.iter().enumerate().take(marked.0) {
+            named(&mut register, voter, &birth("m", data), at(0));
         }
         assert_eq!(kept_out(&register, at(0)), out, "{guard:?}, {durable}: {ages_ms:?}");
     }
@@ -119,7 +119,7 @@ fn the_first_client_may_take_its_time_to_reach_them_all() {
         let mut register = register(RestartGuard::Relative);
         for (voter, now) in [0, 3, last].into_iter().enumerate() {
             register.met(only(voter), &format!("life {voter}"), SECS(0), false, at(now));
-            named(&mut register, voter, &birth("m", "data"), at(now));
+            named(&mut register, voter, &birth("m", DATA[voter]), at(now));
         }
         assert_eq!(kept_out(&register, at(last)), out);
     }
@@ -194,6 +194,9 @@ fn birth(mark: &str, name: &str) -> Birth {
     aged(mark, name, 0, 0)
 }
 
+/// The names that the data of three voters have at first.
+const DATA: [&str; 3] = ["data-0/0", "data-1/0", "data-2/0"];
+
 fn aged(mark: &str, name: &str, age: u64, began: u64) -> Birth {
     Birth { mark: mark.into(), name: name.into(), age: SECS(age), began: SECS(began) }
 }
@@ -207,10 +210,10 @@ fn named(register: &mut Register, voter: usize, birth: &Birth, now: Moment) -> b
 #[test]
 fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
     let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
-    for voter in 0..3 {
-        assert!(named(&mut register, voter, &birth("m", "data"), at(0)));
+    for (voter, data) in DATA.iter().enumerate() {
+        assert!(named(&mut register, voter, &birth("m", data), at(0)));
     }
-    assert!(named(&mut register, 1, &birth("m", "data"), at(10)));
+    assert!(named(&mut register, 1, &birth("m", DATA[1]), at(10)));
     assert!(!named(&mut register, 1, &birth("m", "others"), at(20)));
     assert_eq!(register.kept_out(only(1), at(20)).unwrap().forgot, at(20));
     assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Emptied, 30));
@@ -224,11 +227,11 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
 fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_it_may_again() {
     let mut register = register(RestartGuard::Relative);
     assert!(!register.has_others(only(1), "data", at(0)), "it was not met");
-    for voter in 0..3 {
+    for (voter, data) in DATA.iter().enumerate() {
         register.met(only(voter), &format!("life {voter}"), SECS(100), true, at(0));
-        named(&mut register, voter, &aged("m", "data/0", 100, 100), at(0));
+        named(&mut register, voter, &aged("m", data, 100, 100), at(0));
     }
-    assert!(!register.has_others(only(1), "data", at(10)));
+    assert!(!register.has_others(only(1), "data-1", at(10)));
     assert!(kept_out(&register, at(10)).is_empty());
     for (now, is_news) in [(20, true), (25, false)] {
         assert_eq!(register.has_others(only(1), "", at(now)), is_news);
@@ -249,16 +252,16 @@ fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_i
 /// All write each change to disk; clients knew the data of the second for 100 s at 10 s.
 fn durable() -> Register {
     let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
-    for voter in 0..3 {
-        named(&mut register, voter, &aged("m", "data", 90, 0), at(0));
+    for (voter, data) in DATA.iter().enumerate() {
+        named(&mut register, voter, &aged("m", data, 90, 0), at(0));
     }
-    named(&mut register, 1, &aged("m", "data", 100, 0), at(10));
+    named(&mut register, 1, &aged("m", DATA[1], 100, 0), at(10));
     register
 }
 
 fn comes_back(register: &mut Register, age: u64, began: u64) -> Data {
     assert!(register.met(only(1), "another", SECS(age), true, at(20)));
-    register.named(only(1), &aged("m", "data", age, began), true, at(20))
+    register.named(only(1), &aged("m", DATA[1], age, began), true, at(20))
 }
 
 // Others have looked before, and made the mark older than this client had seen it.
@@ -286,7 +289,7 @@ fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
     for (age, began, now, data) in
         [(0, 101, 25, Data::Kept), (99, 50, 30, Data::Kept), (98, 50, 30, Data::Older)]
     {
-        let birth = aged("m", "data", age, began);
+        let birth = aged("m", DATA[1], age, began);
         assert_eq!(register.named(only(1), &birth, false, at(now)), data);
     }
     assert_eq!(kept_out(&register, at(30)), [1]);
@@ -297,7 +300,7 @@ fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
 fn a_voter_that_does_not_write_each_change_to_disk_may_have_data_of_an_earlier_moment() {
     let mut register = durable();
     register.met(only(1), "another", SECS(0), false, at(20));
-    assert_eq!(register.named(only(1), &aged("m", "data", 0, 50), true, at(20)), Data::Kept);
+    assert_eq!(register.named(only(1), &aged("m", DATA[1], 0, 50), true, at(20)), Data::Kept);
     assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Restarted, 30));
 }
 
@@ -311,6 +314,93 @@ fn a_vote_that_is_missing_is_proof_against_a_voter_that_came_back_since() {
     assert!(register.lacks_vote(only(1), at(15), at(23)));
     assert_eq!(quarantined(&register, 1, at(23)), (Quarantine::Emptied, 30));
     assert!(!register.lacks_vote(only(1), at(14), at(24)), "that is known");
+}
+
+// Two voters that have one folder, or one that was copied.
+
+/// Two voters of three have data of one name; the first is met last.
+fn copied() -> Register {
+    let mut register = durable();
+    register.parted(only(0));
+    assert!(register.met(only(0), "another", SECS(0), true, at(20)));
+    assert_eq!(register.named(only(0), &aged("m", DATA[1], 110, 110), true, at(20)), Data::Shared);
+    register
+}
+
+// Which of them is the copy nobody knows: another client may have met them in the other order.
+#[test]
+fn two_voters_whose_data_have_one_name_are_both_out_and_both_get_another() {
+    let mut register = copied();
+    for voter in 0..2 {
+        assert_eq!(quarantined(&register, voter, at(20)), (Quarantine::Copied, 30));
+    }
+    // Until they can be renamed this goes on for no longer than for any other reason.
+    assert_eq!(register.named(only(1), &aged("m", DATA[1], 120, 0), false, at(30)), Data::Shared);
+    assert_eq!(kept_out(&register, at(49)), [0, 1]);
+    assert!(kept_out(&register, at(50)).is_empty());
+    // One that starts again may have been given a copy again.
+    assert!(register.met(only(1), "a third", SECS(0), true, at(60)));
+    assert_eq!(register.named(only(1), &aged("m", DATA[1], 130, 130), true, at(60)), Data::Shared);
+    assert_eq!(quarantined(&register, 1, at(60)), (Quarantine::Copied, 30));
+}
+
+#[test]
+fn who_comes_when_one_of_two_copies_was_renamed_keeps_both_out() {
+    let renamed = aged("m", "data-1/0", 0, 0).rename("fresh");
+    assert_eq!(renamed, "fresh~data-1");
+    let again = aged("m", &format!("{renamed}/0"), 0, 0).rename("fresher");
+    assert_eq!(again, "fresher~fresh");
+    // In either order.
+    for first in [0, 1] {
+        let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
+        let births = [aged("m", &format!("{renamed}/0"), 0, 0), aged("m", DATA[1], 100, 0)];
+        named(&mut register, first, &births[first], at(0));
+        let data = register.named(only(1 - first), &births[1 - first], false, at(1));
+        assert_eq!(data, if first == 0 { Data::Shared } else { Data::Kept });
+        for voter in 0..2 {
+            assert_eq!(quarantined(&register, voter, at(1)), (Quarantine::Copied, 30));
+        }
+        assert_eq!(register.named(only(1), &births[1], false, at(2)), Data::Shared);
+        // Whoever was there is told of the other name by the next answer, and by the next look.
+        assert!(register.has_others(only(1), "other~data-1", at(3)));
+        assert_eq!(quarantined(&register, 1, at(3)), (Quarantine::Copied, 30));
+        let other = aged("m", "other~data-1/0", 0, 0);
+        assert_eq!(register.named(only(1), &other, false, at(4)), Data::Kept);
+        assert_eq!(register.named(only(0), &births[0], false, at(5)), Data::Kept);
+        assert_eq!(kept_out(&register, at(32)), [1]);
+    }
+}
+
+// None of these is a copy, or has a second vote.
+#[test]
+fn servers_that_rightly_have_data_of_one_name_count() {
+    let birth = aged("m", DATA[1], 110, 110);
+    // The server, which starts again, is at the address of another voter now.
+    let mut register = durable();
+    register.parted(only(0));
+    register.parted(only(1));
+    register.met(only(0), "another", SECS(0), true, at(20));
+    assert_eq!(register.named(only(0), &birth, true, at(20)), Data::Gone);
+    assert_eq!(kept_out(&register, at(20)), [0]);
+    // It is there by two ways.
+    let mut register = durable();
+    register.met(only(0), "life 1", SECS(0), true, at(20));
+    assert_eq!(register.named(only(0), &birth, true, at(20)), Data::Gone);
+    assert_eq!(kept_out(&register, at(20)), [0]);
+    // Two voters of a cluster are on one server, whose replica takes over.
+    let mut register = register_of(vec![0, 0, 1]);
+    for voter in 0..2 {
+        register.met(only(voter), "life", SECS(100), true, at(0));
+        named(&mut register, voter, &birth, at(0));
+    }
+    register.met(Place { voter: 0, shard: 1 }, "successor", SECS(120), true, at(20));
+    let data = register.named(Place { voter: 0, shard: 1 }, &birth, false, at(20));
+    assert_eq!(data, Data::Kept);
+    assert!(kept_out(&register, at(20)).is_empty());
+    // Under another key it is no name of theirs.
+    let mut register = durable();
+    register.named(only(0), &aged("n", DATA[1], 110, 110), false, at(20));
+    assert!(kept_out(&register, at(20)).is_empty());
 }
 
 // Servers that took over from another while some clients still counted what that one granted.

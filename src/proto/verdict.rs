@@ -181,6 +181,9 @@ pub enum Quarantine {
     /// Its data are gone, though it has run on: they were deleted (`FLUSHALL`), evicted, or are
     /// those of another.
     Emptied,
+    /// Its data have the name of another voter's: one of the two started with a copy of the other's
+    /// data, and without its own. Which of them, nobody knows.
+    Copied,
     /// Its clock moved by this much more than clocks may: forward, so that votes have expired
     /// before their time, or backward, so that they may yet.
     ClockMoved(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
@@ -196,6 +199,7 @@ impl Quarantine {
             Self::Restarted => "restarted",
             Self::Young => "young",
             Self::Emptied => "emptied",
+            Self::Copied => "copied",
             Self::ClockMoved(_) => "clock_moved",
             Self::ClockApart(_) => "clock_apart",
         }
@@ -210,6 +214,9 @@ impl fmt::Display for Quarantine {
                 f.write_str("started or was promoted after the others, perhaps without its data")
             }
             Self::Emptied => f.write_str("its data were deleted or evicted"),
+            Self::Copied => {
+                f.write_str("its data and another voter's are copies, so one lacks its votes")
+            }
             Self::ClockMoved(by) => write!(f, "its clock moved by {by:?}"),
             Self::ClockApart(by) => write!(f, "its clock is {by:?} from those of others"),
         }

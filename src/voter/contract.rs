@@ -148,7 +148,7 @@ pub(crate) trait Ear: Send + Sync {
     /// A new connection stands, and this is who answers on it. No script runs on a connection
     /// before this was called for it; called for each, the first included. Without a stamp the
     /// server does not tell its time. The server has one shard of the voter, mostly the only one.
-    /// Says whether its data lack something, and so are to be [renamed](Node::rename).
+    /// Says whether its data lack something, or may, and so are to be [renamed](Node::rename).
     fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
     /// The server was asked again on a connection of which was told; the same.
     fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;

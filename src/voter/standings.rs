@@ -171,7 +171,7 @@ impl Standings {
         self.round_trips(voter).allowed(deadline).min(longest).max(deadline)
     }
 
-    /// A server says who it is, on a new connection. Whether it has lost a part of its data.
+    /// A server says who it is, on a new connection. Whether its data are to get another name.
     pub(crate) fn met(&self, place: Place, identity: &Identity, stamp: Option<Stamp>) -> bool {
         self.series[place.voter].connections.change(1.0);
         let (label, shard) = (self.label(place.voter), place.shard);
@@ -204,8 +204,8 @@ impl Standings {
         has_lost
     }
 
-    /// A server says who it is, on a new connection or again. Whether it has lost a part of its
-    /// data.
+    /// A server says who it is, on a new connection or again. Whether its data are to get another
+    /// name.
     pub(crate) fn seen(&self, place: Place, identity: &Identity, stamp: Option<Stamp>) -> bool {
         let voter = place.voter;
         let Identity { run_id, birth, age, durable, overlap, memory, .. } = identity;
@@ -248,7 +248,7 @@ impl Standings {
         if let Some(stamp) = stamp {
             self.show_clock(voter, stamp);
         }
-        data == Data::Older
+        data.need_a_name()
     }
 
     /// Says that a voter is the server of another, or is so no more.
@@ -332,6 +332,7 @@ impl Standings {
     /// A connection of which was told has ended.
     pub(crate) fn parted(&self, place: Place, why: Option<&str>) {
         let mut state = self.state();
+        state.register.parted(place);
         // It is asked again before it is a voter again.
         let refusing = self.note_refusal(&mut state, place, None, true);
         let (voter, shard) = (self.label(place.voter), place.shard);

@@ -61,6 +61,20 @@ impl Fixture {
         }
     }
 
+    /// Starts a voter again with a copy of the data of another in place of its own.
+    pub fn restart_with_copy(&mut self, voter: usize, of: usize) {
+        let [one, other] = self.sites.get_disjoint_mut([voter, of]).expect("there are two");
+        match (one, other) {
+            (Site::Embedded { voter, .. }, Site::Embedded { voter: other, .. }) => {
+                voter.restart_with_copy_of(other);
+            }
+            (Site::Real { server, .. }, Site::Real { server: other, .. }) => {
+                server.restart_with_copy_of(other);
+            }
+            _ => unreachable!("all are of one kind"),
+        }
+    }
+
     /// What the data of a server are called; clients give another name to those that lack
     /// something.
     pub fn name_of_data(&self, voter: usize) -> Option<String> {

@@ -220,8 +220,18 @@ impl RedisServer {
 
     /// As [`restart`](Self::restart), with the [copy](Self::copy_file) in the file's place.
     pub fn restart_from_copy(&mut self) {
+        self.restart_from(&self.dir().join("copy"));
+    }
+
+    /// As [`restart`](Self::restart), with a copy of the file of another in the file's place.
+    pub fn restart_with_copy_of(&mut self, other: &Self) {
+        other.copy_file();
+        self.restart_from(&other.dir().join("copy"));
+    }
+
+    fn restart_from(&mut self, copy: &Path) {
         self.kill();
-        let (folder, copy) = (self.folder_of_changes(), self.dir().join("copy"));
+        let folder = self.folder_of_changes();
         for file in self.changes() {
             fs::remove_file(file).expect("it is there");
         }
@@ -301,7 +311,7 @@ impl RedisServer {
         for key in marks {
             let known = match self.command(&["GET", &key]).expect("it can be read") {
                 Reply::Text(mark) => mark,
-                _ => format!("planted {run_id}/ 0 0 0 0"),
+                _ => format!("{run_id} {run_id}/ 0 0 0 0"),
             };
             let part = |at: usize| known.split(' ').nth(at).expect("six parts");
             let (name, life, durable) = (part(0), part(1), part(4));

@@ -173,3 +173,74 @@ async fn a_clock_goes_on_through_kills_and_never_backwards_nor_out_of_its_range(
     tokio::time::advance(ms(1_000)).await;
     shows(&voter, i64::MAX - 1_700_000_000_000_000);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_looks_now_and_then_who_the_voter_is_and_when() {
+    let (voter, node, hears) = connected();
+    tokio::time::sleep(ms(9_999)).await;
+    assert!(hears.seen().is_empty());
+    let _slow = voter.fault(delay(20, 30));
+    voter.look_every(ms(500));
+    tokio::time::sleep(ms(52)).await;
+    let (identity, Stamp { shown, asked, answered }) = hears.seen().remove(0);
+    assert_eq!(identity.run_id, hears.met()[0].0.run_id);
+    assert_eq!((answered.since(asked), identity.age), (ms(50), ms(10_000)));
+    assert_eq!(shown, Duration::from_micros(1_700_000_010_050_000));
+    tokio::time::sleep(ms(550)).await;
+    assert_eq!(hears.seen().len(), 1);
+    // What is meant for a request is left for it.
+    voter.fault_next(1, Fault::DropReplies);
+    tokio::time::sleep(ms(550)).await;
+    assert_eq!(hears.seen().len(), 1);
+    assert!(node.run(acquire("a:1")).await.is_err());
+    // While it is away nobody hears of it, and once the client is gone nobody looks.
+    voter.kill();
+    tokio::time::sleep(ms(5_000)).await;
+    voter.restart();
+    assert!(hears.seen().is_empty());
+    tokio::time::sleep(ms(1_100)).await;
+    assert!(!hears.seen().is_empty());
+    node.close().await;
+    tokio::time::sleep(ms(5_000)).await;
+    assert!(hears.seen().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn data_without_a_mark_have_no_name_until_a_client_looks() {
+    for lose in [EmbeddedVoter::lose_mark, EmbeddedVoter::wipe] {
+        let (voter, node, hears) = connected();
+        let data = async || node.send(acquire("a:1")).await.remove(0).unwrap().data.unwrap();
+        let first = data().await;
+        voter.set_uptime(ms(60_000));
+        lose(&voter);
+        assert_eq!([data().await, data().await], ["", ""]);
+        tokio::time::sleep(ms(10_001)).await;
+        let (identity, _) = hears.seen().remove(0);
+        let name = identity.birth.unwrap().name;
+        assert_eq!((data().await, identity.age), (name.to_string(), ms(0)));
+        assert!(*name != *first && !name.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_another_has_its_data_its_name_and_its_age_until_it_is_renamed() {
+    let (other, voter) = (voter(), voter());
+    let (node, _hears) = connect(&other);
+    other.set_uptime(ms(60_000));
+    assert_eq!(code(node.run(acquire("a:1")).await), 1);
+    let (copy, hears) = connect(&voter);
+    let run_id = hears.met()[0].0.run_id.clone();
+    voter.restart_with_copy_of(&other);
+    assert_eq!(voter.records(), other.records());
+    let [its, now] = [node.identify().await.unwrap(), copy.identify().await.unwrap()];
+    let name = |identity: &Identity| identity.birth.clone().unwrap().name;
+    assert!(now.run_id != its.run_id && now.run_id != run_id);
+    assert_eq!((name(&now), now.age, now.durable), (name(&its), ms(60_000), true));
+    copy.rename(ONLY).await.unwrap();
+    let renamed = copy.identify().await.unwrap();
+    assert!(name(&renamed).ends_with(&format!("~{}", name(&its))) && renamed.age == ms(0));
+    // It is renamed once, and the other keeps its name.
+    copy.rename(ONLY).await.unwrap();
+    assert_eq!(name(&copy.identify().await.unwrap()), name(&renamed));
+    assert_eq!(name(&node.identify().await.unwrap()), name(&its));
+}

@@ -32,6 +32,7 @@ const DEADLINE: Duration = Duration::from_millis(200);
 struct Listener {
     heard: Mutex<Vec<String>>,
     met: Mutex<Vec<(Identity, Stamp)>>,
+    seen: Mutex<Vec<(Identity, Stamp)>>,
     /// What it does first when it is told whom it meets.
     when_met: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -43,6 +44,10 @@ impl Listener {
 
     fn met(&self) -> Vec<(Identity, Stamp)> {
         std::mem::take(&mut self.met.lock().unwrap())
+    }
+
+    fn seen(&self) -> Vec<(Identity, Stamp)> {
+        std::mem::take(&mut self.seen.lock().unwrap())
     }
 }
 
@@ -56,8 +61,10 @@ impl Ear for Listener {
         false
     }
 
-    fn seen(&self, _: usize, _: &Identity, _: Option<Stamp>) -> bool {
-        unreachable!("it is asked once for each connection")
+    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+        assert_eq!(shard, ONLY);
+        self.seen.lock().unwrap().push((identity.clone(), stamp.unwrap()));
+        false
     }
 
     fn parted(&self, _: usize, _: Option<&str>) {}

@@ -189,21 +189,23 @@ pub(super) fn is_elsewhere(why: &str) -> bool {
 
 /// Gives the data that were met another name, if they still have that one.
 pub(super) async fn rename(link: &Link, met: &Met) -> Outcome<()> {
-    let Some(Birth { mark, name, .. }) = &met.identity.birth else { return Ok(()) };
-    let name = name.split('/').next().unwrap_or_default();
-    look_at_mark(link, &look_call(mark, &met.life, None, name)).await.map(drop)
+    let Some(birth) = &met.identity.birth else { return Ok(()) };
+    let call = look_call(&birth.mark, &met.life, None, Some(birth));
+    look_at_mark(link, &call).await.map(drop)
 }
 
 /// A call that reads the mark at `key`, and writes it. `keeps`: whether the server forgets nothing
 /// by a restart; what was known of it in this life stays, where it was not asked. Data that are
-/// called `lost` get another name.
-pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: &str) -> Call {
+/// called as `lost` get another name.
+pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: Option<&Birth>) -> Call {
     let keeps = keeps.map_or("", |keeps| if keeps { "1" } else { "0" });
     let kept = MARK_IS_KEPT.as_millis().to_string();
     // A name for data that have none.
-    let birth = format!("{:016x}", rand::random::<u64>());
+    let fresh = format!("{:016x}", rand::random::<u64>());
     // Each look stands for itself: no later one makes it needless where a server forgot the script.
-    let itself = HoldId::parse(&birth);
+    let itself = HoldId::parse(&fresh);
+    let birth = lost.map_or_else(|| fresh.clone(), |lost| lost.rename(&fresh));
+    let lost = lost.map_or("", Birth::data);
     let args = [Word::from(&birth), life.into(), keeps.into(), lost.into()];
     let requests = [Request::new([Word::from(key)], args, Some(&itself))].into();
     let (shared, deadline) = ([kept.into()].into(), IDENTIFICATION);
@@ -232,7 +234,7 @@ async fn look(
     is_unmarked: &AtomicBool,
 ) -> Outcome<Option<Mark>> {
     let server = Arc::clone(&link.place);
-    match look_at_mark(link, &look_call(key, life, keeps, "")).await? {
+    match look_at_mark(link, &look_call(key, life, keeps, None)).await? {
         Ok(answer) => {
             if is_unmarked.swap(false, Relaxed) {
                 log::tell(
@@ -495,7 +497,7 @@ mod tests {
 
     #[test]
     fn no_look_overtakes_another() {
-        let look = || look_call("mark", "life/", None, "").requests[0].party;
+        let look = || look_call("mark", "life/", None, None).requests[0].party;
         assert_ne!(look(), look());
     }
 

@@ -350,7 +350,7 @@ impl Runner {
             self.reply("PING", &[]).await?;
             return Ok(identity.clone());
         };
-        let answer = self.answers(&look_call(key, life, None, ""), false).await?.pop();
+        let answer = self.answers(&look_call(key, life, None, None), false).await?.pop();
         let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
             Ok(answer) => Mark::read(&answer).and_then(|mark| mark.refusal),
             Err(Cause::Rejected(why)) => (!is_elsewhere(&why)).then_some(why),

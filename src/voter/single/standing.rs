@@ -110,9 +110,9 @@ impl Runner {
     ) {
         let (gate, shard) = (&self.gate, self.looks.shard);
         let told = dialer.since_promotion(&mut met, primary.as_ref());
-        let is_older = ear.met(shard, &told, met.stamp);
+        let needs_a_name = ear.met(shard, &told, met.stamp);
         let mut standing = LinkStanding { gate, link: Arc::clone(&link), shard, ear, lost: None };
-        if is_older {
+        if needs_a_name {
             // Where it cannot be told now, the next client that knows better does it.
             drop(Box::pin(rename(&link, &met)).await);
         }

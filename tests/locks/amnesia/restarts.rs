@@ -17,6 +17,7 @@ claims!(keeping:
     a_restart_that_forgets_nothing_is_no_quarantine,
     who_has_seen_later_data_keeps_a_voter_out_and_tells_all,
     a_holder_that_misses_a_vote_after_a_restart_keeps_the_voter_out_and_tells_all,
+    the_data_of_another_voter_in_place_of_its_own_let_nobody_in,
 );
 
 /// The lease, and the longest there is.
@@ -167,6 +168,30 @@ async fn a_holder_that_misses_a_vote_after_a_restart_keeps_the_voter_out_and_tel
     assert_eq!(kept_out(&cleo, 0).await.expect("it is kept out").why, Quarantine::Young);
     assert!(guard.is_held());
     guard.release().await.expect("both confirm");
+}
+
+// Ada holds the lock by the first two, and the third has never heard of it: nor has the first, once
+// it has the data of the third. Both say that they forget nothing. Ben knew it before, and Cleo
+// comes then: by what they say all three are old.
+async fn the_data_of_another_voter_in_place_of_its_own_let_nobody_in(mut on: Fixture) {
+    let ben = on.connect(set(on.builder())).await;
+    on.grow_old();
+    let (ada, _apart) = on.client_apart_from(2, set).await;
+    let guard = ada.mutex("a").lease_fixed(LEASE).lock().await.expect("two are up");
+    let name = on.name_of_data(2);
+    on.restart_with_copy(0, 2);
+    let cleo = client(&on).await;
+    for client in [&*ben, &cleo] {
+        for voter in [0, 2] {
+            until_kept_out(client, voter, Quarantine::Copied).await;
+        }
+    }
+    assert!(guard.is_held(), "the machine was too busy to show anything");
+    // So that whoever comes later takes both for young.
+    until!("both have other names", {
+        let names = [0, 2].map(|voter| on.name_of_data(voter));
+        !on.is_real() || names[0] != names[1] && !names.contains(&name)
+    });
 }
 
 /// Two voters that are left count, and inside the process at once.

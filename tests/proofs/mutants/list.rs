@@ -82,6 +82,8 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new("restart_not_noticed", &[Exclusion, TrustEndsEarly]),
     // Nobody notices that an answer comes from other data than before.
     Mutant::new("deleted_data_not_noticed", &[Exclusion]),
+    // Nobody notices that a voter started with a copy of the data of another.
+    Mutant::new("copy_not_noticed", &[Exclusion, TrustEndsEarly]),
     // A voter that is met and writes every change to disk has lost nothing.
     Mutant::new("settings_are_believed", &[Exclusion]),
     // A voter that says that it kept all is believed, whatever its data show.

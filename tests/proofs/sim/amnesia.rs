@@ -10,6 +10,8 @@ use crate::sim::prelude::*;
 pub(crate) enum Cause {
     /// It started again without its data.
     Restart,
+    /// It started with a copy of the data of another voter.
+    Copied { of: usize },
     /// Its data were deleted while it ran: who had met it hears of that with the next answer.
     Flush,
     /// Its clock was set forward by so much.
@@ -172,10 +174,10 @@ impl Amnesia {
         for hold in holds {
             self.loses(voter, cause, hold, now_ms);
         }
-        if cause == Cause::Restart {
+        if matches!(cause, Cause::Restart | Cause::Copied { .. }) {
             self.down_ms.remove(&voter);
         }
-        if matches!(cause, Cause::Restart | Cause::Flush) {
+        if matches!(cause, Cause::Restart | Cause::Copied { .. } | Cause::Flush) {
             self.starts(voter, now_ms);
         }
     }
@@ -264,8 +266,17 @@ impl Amnesia {
         let met_before = connected_ms < lapse.from_ms;
         match lapse.cause {
             Cause::Unseen => false,
-            Cause::Restart if met_before => true,
+            Cause::Restart | Cause::Copied { .. } if met_before => true,
             Cause::Flush if connected_ms < lapse.at_ms => true,
+            // Both have one name until they are renamed, and are younger than a third after that.
+            // Where the other one is away there is nothing to see.
+            Cause::Copied { of } => {
+                let mut troubles = plan.troubles.iter().map(|trouble| trouble.what);
+                plan.voters.len() > 2
+                    && emptied(plan) == 2
+                    && troubles
+                        .all(|what| what.restarts() != Some(of) && what.moves_clock().is_none())
+            }
             // It is younger than the others, where these are not as young.
             Cause::Restart | Cause::Flush => {
                 // By a clock that was set forward since, it seems to have started sooner.
@@ -288,10 +299,12 @@ impl Amnesia {
     }
 }
 
-/// How many voters lose their data, at some time.
+/// How many voters lose their data, or the name of these, at some time.
 fn emptied(plan: &Plan) -> usize {
-    let loses = |voter: &usize, what: What| {
-        what.forgets() == Some(*voter) || what == What::VoterFlushed(*voter)
+    let loses = |voter: &usize, what: What| match what {
+        What::VoterFlushed(one) | What::MarkLost(one) => one == *voter,
+        What::VoterCopied { of, .. } if of == *voter => true,
+        what => what.forgets() == Some(*voter),
     };
     let is_emptied = |voter: &usize| plan.troubles.iter().any(|trouble| loses(voter, trouble.what));
     (0..plan.voters.len()).filter(is_emptied).count()

@@ -26,11 +26,15 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
     let label = |client: usize| world.machines[client].label().to_owned();
     match what {
         What::VoterStops(voter) => world.voters[voter].stop(),
-        What::VoterDies(voter) | What::VoterForgets(voter) | What::VoterReboots { voter, .. } => {
+        What::VoterDies(voter)
+        | What::VoterForgets(voter)
+        | What::VoterCopied { voter, .. }
+        | What::VoterReboots { voter, .. } => {
             locked(&world.ledger).amnesia.goes_down(voter, world.now_ms());
             world.voters[voter].kill();
         }
         What::VoterLoses(voter) => world.voters[voter].lose_writes(),
+        What::MarkLost(voter) => world.voters[voter].lose_mark(),
         What::VoterFlushed(voter) => {
             forget_all(world, voter, (Cause::Flush, true));
             // One that is dead has nobody to ask, and goes on expiring.
@@ -115,6 +119,11 @@ fn end(world: &World, ways: &Ways, what: What) {
             forget_votes(world, voter);
             forget_all(world, voter, (Cause::Restart, true));
             world.voters[voter].restart_empty();
+        }
+        What::VoterCopied { voter, of } => {
+            forget_votes(world, voter);
+            forget_all(world, voter, (Cause::Copied { of }, true));
+            world.voters[voter].restart_with_copy_of(&world.voters[of]);
         }
         What::VoterLoses(voter) => {
             // Whoever is connected looks before it starts again, and tells the others. Where nobody

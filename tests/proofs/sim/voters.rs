@@ -56,9 +56,15 @@ pub(crate) fn make(plan: &Plan, ways: &Arc<Ways>) -> Vec<EmbeddedVoter> {
         voter.set_uptime(Duration::from_hours(24));
         voter.jump_clock(plan.voters[number].clock_ahead_ms * 1_000);
         voter.set_clock_rate(plan.voters[number].clock_ppm);
-        let mut chance = chance(plan, 1_000 + number);
+        // As ten seconds are to thirty.
+        voter.look_every(Duration::from_millis(plan.longest_lease_ms() / 3));
+        let [mut asked, mut looked] = [1_000, 2_000].map(|part| chance(plan, part + number));
         let (plan, ways) = (plan.clone(), Arc::clone(ways));
-        voter.fault_each(move |sent| ways.faults(&plan, number, sent, &mut chance));
+        voter.fault_each(move |sent| {
+            // Beside what is drawn for requests, so that a look moves none of it.
+            let chance = if sent.is_look() { &mut looked } else { &mut asked };
+            ways.faults(&plan, number, sent, chance)
+        });
         voter
     };
     (0..plan.voters.len()).map(voter).collect()
@@ -159,6 +165,7 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
     }
     laws::order::ran(world, voter, run, &before.1, &after);
     laws::leaders::ran(world, voter, run);
+    laws::leaks::ended(world, voter, run, &after);
     if world.is_steady(voter, before.0) {
         let elapsed = Duration::from_millis(now_ms - before.0);
         laws::once::ran(world, run, &before.1, &after);

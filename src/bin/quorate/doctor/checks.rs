@@ -6,7 +6,8 @@ use std::{
 };
 
 use quorate::{
-    Cause, ClockOffset, Persistence, RosterEntry, ServerInfo, SetStatus, Survey, VoterSurvey,
+    Cause, ClockOffset, Persistence, Quarantine, RosterEntry, ServerInfo, SetStatus, Survey,
+    VoterSurvey,
 };
 
 use super::{Check, Finding, Level};
@@ -285,11 +286,15 @@ fn connection(voter: &VoterSurvey, longest_lease: Duration) -> Vec<Finding> {
     }
     if let Some(quarantined) = &status.quarantine {
         let means = "it may have forgotten votes, and does not count for new locks until then";
-        let mend = format!(
-            "wait; where this comes again, see whether the server restarts, is emptied, or has its \
-             clock set (each costs {})",
-            Short(longest_lease)
-        );
+        let mend = if quarantined.why == Quarantine::Copied {
+            "wait; start each voter with a folder of its own, never with a copy of another's".into()
+        } else {
+            format!(
+                "wait; where this comes again, see whether the server restarts, is emptied, or has \
+                 its clock set (each costs {})",
+                Short(longest_lease)
+            )
+        };
         return vec![Check::Connection.warning(quarantined.to_string(), means).mend(mend)];
     }
     let silent = voter.servers.iter().filter_map(|report| {

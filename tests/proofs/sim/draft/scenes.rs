@@ -57,6 +57,11 @@ impl Draft {
             // Beside what is drawn, so that the other schedules stay what they are.
             plan.troubles.push(match seed / 8 % 4 {
                 1 => down.of(What::VoterForgets(forgetful)),
+                // The other one has no vote of the hold.
+                2 if voters > 2 => {
+                    let of = (forgetful + 1) % voters;
+                    down.of(What::VoterCopied { voter: forgetful, of })
+                }
                 // Nothing is kept of the hold.
                 3 => Span { from_ms: 0, lasts_ms: down.from_ms + down.lasts_ms }
                     .of(What::VoterLoses(forgetful)),

@@ -328,7 +328,14 @@ impl Queues {
 
     /// Why a place is gone from a voter whom nobody told to take it away. `None`: for no reason.
     fn why_silent(&self, world: &World, voter: usize, place: &str) -> Option<Why> {
-        let (asked_ms, wait_ms) = *self.asked.get(&(voter, place.to_owned()))?;
+        let Some((asked_ms, wait_ms)) = self.asked.get(&(voter, place.to_owned())).copied() else {
+            // It may have been copied from the queue of another voter.
+            let is_copy = |one: &Trouble| match one.what {
+                What::VoterCopied { voter: copy, .. } => copy == voter,
+                _ => false,
+            };
+            return world.plan.troubles.iter().any(is_copy).then_some(Why::Forgotten);
+        };
         let is_wild = locked(&world.ledger).wild.contains(&voter);
         if is_wild || !world.is_steady(voter, asked_ms) {
             return Some(Why::Forgotten);

@@ -30,6 +30,13 @@ pub(crate) enum What {
     /// It confirms what it does not keep, and then starts again and says that it kept all.
     VoterLoses(usize),
     VoterFlushed(usize),
+    /// It goes down, and has the data of another in place of its own when it comes back.
+    VoterCopied {
+        voter: usize,
+        of: usize,
+    },
+    /// Its mark is gone, and nothing else.
+    MarkLost(usize),
     /// It refuses what is new for want of memory.
     VoterFull(usize),
     /// It goes down, and its clock was set when it comes back, with its data or without.
@@ -105,6 +112,7 @@ impl What {
         match self {
             Self::VoterForgets(voter)
             | Self::VoterLoses(voter)
+            | Self::VoterCopied { voter, .. }
             | Self::VoterReboots { voter, keeps: false, .. } => Some(voter),
             _ => None,
         }
