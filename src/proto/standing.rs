@@ -143,8 +143,6 @@ pub struct Register {
 #[derive(Clone, Debug, Default)]
 struct Standing {
     life: Option<Life>,
-    /// A connection to it stands.
-    is_there: bool,
     birth: Option<Birth>,
     /// They, in this life of the server, were found to be another voter's, too.
     is_shared: bool,
@@ -180,6 +178,8 @@ struct Life {
     durable: bool,
     /// Since when it is this server, as far as is known.
     since: Moment,
+    /// A connection to it stands.
+    is_there: bool,
 }
 
 /// What a voter said of its start when this client met it. Neither a start that it has seen nor
@@ -230,11 +230,10 @@ impl Register {
         now: Moment,
     ) -> bool {
         let standing = self.standing_mut(place);
-        standing.is_there = true;
         let overlap = standing.overlap;
         let same = standing.life.as_ref().filter(|life| life.server() == server(run_id));
         let since = same.map_or(now, |life| life.since);
-        let before = standing.life.replace(Life { run_id: run_id.into(), durable, since });
+        let before = standing.life.replace(Life::new(run_id, durable, since));
         let returned = before.as_ref().is_some_and(|before| before.run_id != run_id);
         if before.is_none() {
             let (at, age, marked) = (since_beginning(now) - nanos(uptime), uptime, false);
@@ -264,7 +263,9 @@ impl Register {
     /// The connection to a server has ended. Until it stands again nobody knows which server has
     /// the data that this one had.
     pub fn parted(&mut self, place: Place) {
-        self.standing_mut(place).is_there = false;
+        if let Some(life) = &mut self.standing_mut(place).life {
+            life.is_there = false;
+        }
     }
 
     /// A server says which data it has; `returned`: for the first time in its life. If they are
@@ -328,7 +329,7 @@ impl Register {
             }
             for (shard, other) in shards.iter().enumerate() {
                 let its = other.birth.as_ref().zip(other.life.as_ref());
-                let Some((its, its_life)) = its.filter(|_| other.is_there) else { continue };
+                let Some((its, its_life)) = its.filter(|(_, life)| life.is_there) else { continue };
                 // One server by two ways has no second vote anyway.
                 if its_life.server() == life.server() || crate::mutant!("copy_not_noticed") {
                     continue;
@@ -613,6 +614,10 @@ impl Start {
 }
 
 impl Life {
+    fn new(run_id: &str, durable: bool, since: Moment) -> Self {
+        Self { run_id: run_id.into(), durable, since, is_there: true }
+    }
+
     fn server(&self) -> &str {
         server(&self.run_id)
     }

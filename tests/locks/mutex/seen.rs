@@ -110,6 +110,8 @@ async fn voters_are_suspected_and_told_a_token() {
     on.client().await;
     voters[3].wipe();
     voters[3].cut(InFlight::Lost);
+    sleep(secs(1)).await;
+    voters[3].restart_with_copy_of(&voters[0]);
 }
 
 /// Every other way to lose a lock, every reason to ask again, and votes that nobody gives back.

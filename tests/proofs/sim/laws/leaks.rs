@@ -24,7 +24,10 @@ pub(crate) fn ended(world: &World, voter: usize, run: &Ran<'_>, after: &[Record]
     if !(is_done && run.script().ends_with("/force_release")) {
         return;
     }
-    for record in after.iter().filter(|record| record.key.ends_with(":revoked")) {
+    let is_its = |record: &&Record| {
+        record.key.ends_with(":revoked") && run.keys().any(|key| key == record.key)
+    };
+    for record in after.iter().filter(is_its) {
         let ends = record.fields.iter().map(|(_, end)| end.parse::<i64>().expect("a moment"));
         // The key ends with the last of them.
         let Some((last, left)) = ends.clone().max().zip(record.left_ms) else { continue };
