@@ -185,7 +185,7 @@ async fn a_client_looks_now_and_then_who_the_voter_is_and_when() {
     let (identity, Stamp { shown, asked, answered }) = hears.seen().remove(0);
     assert_eq!(identity.run_id, hears.met()[0].0.run_id);
     assert_eq!((answered.since(asked), identity.age), (ms(50), ms(10_000)));
-    assert_eq!(shown, Duration::from_micros(1_700_000_010_050_000));
+    assert_eq!(shown, ms(1_700_000_010_050));
     tokio::time::sleep(ms(550)).await;
     assert_eq!(hears.seen().len(), 1);
     // What is meant for a request is left for it.
