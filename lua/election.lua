@@ -3,30 +3,25 @@
 ----
 -- election/acquire: asks for the vote for a candidate, as mutex/acquire does. Its value stands in
 -- the record, for as long as the vote.
--- libraries: expire, time, fence, holder, vote, queue, call, enter, take, bid, ask, publish, each
+-- Observers get no message: nobody leads before the winner confirms it by a renewal.
+-- libraries: expire, time, fence, holder, vote, queue, call, enter, take, bid, ask, each
 -- KEYS, for each request: lock, queue, alive, fence
--- ARGV, for all requests: calls, lease_ms, keep_ms, wait_ms, publish
--- ARGV, for each request: hold, floor, ticket, value, news
+-- ARGV, for all requests: calls, lease_ms, keep_ms, wait_ms
+-- ARGV, for each request: hold, floor, ticket, value
 --   floor, keep_ms, ticket: as in mutex/acquire; value: its version, a blank, and what the leader
---   says of itself; news: the channel of observers, who get a message when the vote is given
+--   says of itself
 -- returns, for each request: code, ms, id, token, ticket
 --   as mutex/acquire
 -- atomic, because two waiters that look before either is entered would both be the last.
-local lease_ms, keep_ms, wait_ms, publish = unpack(ARGV, 2, 5)
+local lease_ms, keep_ms, wait_ms = unpack(ARGV, 2, 4)
 
 local function acquire(key, args, arg)
   local lock, queue, alive, fence = unpack(KEYS, key + 1, key + 4)
-  local hold, floor, ticket, value, news = unpack(args, arg + 1, arg + 5)
-  local had = redis.call('HEXISTS', lock, hold) == 1
-  local code, ms, id, token, given =
-    ask(lock, queue, alive, fence, hold, floor, ticket, value, lease_ms, keep_ms, wait_ms)
-  if code == 1 and not had then
-    announce(publish, news, '0')
-  end
-  return code, ms, id, token, given
+  local hold, floor, ticket, value = unpack(args, arg + 1, arg + 4)
+  return ask(lock, queue, alive, fence, hold, floor, ticket, value, lease_ms, keep_ms, wait_ms)
 end
 
-return each(4, 5, 5, 5, acquire)
+return each(4, 4, 4, 5, acquire)
 
 ----
 -- election/renew: as mutex/renew, with the value of the leader in place of a count: it is stored
@@ -72,23 +67,22 @@ return each(3, 3, 5, 3, renew)
 
 ----
 -- election/look: tells who has the vote, and what it says of itself; changes nothing.
--- libraries: time, holder, list, each
--- KEYS, for each request: lock, fence
+-- libraries: holder, each
+-- KEYS, for each request: lock
 -- ARGV, for all requests: none
 -- ARGV, for each request: none
--- returns, for each request: code, ms, id, number, value
---   1, lease left in ms, holder, number, value   held (-1 ms: the record has no expiry)
---   0, -2, '', '', ''                            free
---   -1, 0, message, '', ''                       this request failed, alone
---   number: that of the latest hold that had this vote, '' where none is known
--- atomic, because holder, number and value must belong together.
+-- returns, for each request: code, ms, id, value
+--   1, lease left in ms, holder, value   held (-1 ms: the record has no expiry)
+--   0, -2, '', ''                        free
+--   -1, 0, message, ''                   this request failed, alone
+-- atomic, because holder and value must belong together.
 local function look(key)
-  local lock, fence = unpack(KEYS, key + 1, key + 2)
+  local lock = KEYS[key + 1]
   local by, value = holder(lock)
   if not by then
-    return 0, -2, '', '', ''
+    return 0, -2, '', ''
   end
-  return 1, redis.call('PTTL', lock), by, latest(fence), value
+  return 1, redis.call('PTTL', lock), by, value
 end
 
-return each(2, 0, 0, 5, look)
+return each(1, 0, 0, 4, look)

@@ -133,7 +133,7 @@ impl Coordinator {
                     // A voter that refused may grant now.
                     claim.owe_all();
                     let ask = Ask { token: Some(token), ..claim.ask() };
-                    storing = Some(panel.ask(&voters, &claim.record().renew(&ask)));
+                    storing = Some(panel.ask(&voters, &claim.record().store_token(&ask)));
                 }
                 GrantNext::AskForSlots { floors, voters } => {
                     claim.owe_all();

@@ -18,8 +18,9 @@ use crate::{
     voter::Outcome,
 };
 
-/// How long a leader has at least to store its token, before the voters are asked again.
-const LACKING: Duration = Duration::from_millis(5);
+/// How long one that a majority names has at least to confirm that it leads, before the voters are
+/// asked again; then twice as long each time.
+const CONFIRMING: Duration = Duration::from_millis(5);
 
 /// Who leads: somebody, nobody, or why that cannot be known.
 pub(crate) type LedBy = Result<Option<Leader>, Error>;
@@ -29,28 +30,33 @@ impl Coordinator {
     pub(crate) async fn ask_who_leads(&self, election: &LockRecord) -> LedBy {
         let counted = async {
             let began = self.clock.now();
-            let (finding, census) = self.count(election).await;
+            let (finding, census) = self.count(election, None).await;
             self.led_by(election, finding, &census, began)
         };
         self.gate.within(counted).await
     }
 
     /// Listens to the voters until a majority decides, or their time is over. Asks them again while
-    /// they name a leader that has not stored its token there.
-    async fn count(&self, election: &LockRecord) -> (WhoLeads, Census) {
+    /// they name a hold that has not confirmed that it leads: with `hearing`, as soon as some voter
+    /// calls.
+    async fn count(&self, election: &LockRecord, hearing: Option<&Hearing>) -> (WhoLeads, Census) {
         let Self { clock, panel, .. } = self;
         let rules = panel.adapt(election.rules());
         let due = clock.now() + rules.voter_deadline;
         let look = election.look_for_leader().expect("it is an election");
+        let mut pause = CONFIRMING;
         loop {
+            if let Some(hearing) = hearing {
+                hearing.forget();
+            }
             let (mut census, started) = (Census::new(panel.quorum), clock.now());
             let mut replies = panel.ask_all(&look);
             // The others have as long as the majority took.
             let mut again = None;
             loop {
                 let now = clock.now();
-                if census.lacks_token() {
-                    again.get_or_insert_with(|| now + LACKING.max(now.since(started)));
+                if census.awaits_winner() {
+                    again.get_or_insert_with(|| now + pause.max(now.since(started)));
                 }
                 let is_over = again.is_none_or(|again| again >= due);
                 match census.decide() {
@@ -60,12 +66,19 @@ impl Coordinator {
                     _ => {}
                 }
                 let until = again.unwrap_or(due).min(due);
-                match clock.in_time(until, replies.next()).await {
+                let news = hearing.filter(|_| again.is_some()).map(Hearing::called);
+                let heard = tokio::select! {
+                    biased;
+                    heard = clock.in_time(until, replies.next()) => heard,
+                    Some(()) = OptionFuture::from(news) => break,
+                };
+                match heard {
                     Some((voter, outcome)) => census.hear(voter, panel.sight(outcome, started)),
                     None if until < due => break,
                     None => census.close(rules.voter_deadline),
                 }
             }
+            pause *= 2;
         }
     }
 
@@ -151,9 +164,9 @@ impl ElectionWatch {
             });
             match next {
                 WatchNext::Ask => {
-                    self.hearing.forget();
                     self.watch.ask(now);
-                    let (finding, census) = coordinator.count(&self.election).await;
+                    let hearing = Some(&self.hearing);
+                    let (finding, census) = coordinator.count(&self.election, hearing).await;
                     if let Some(left) = census.longest_left() {
                         self.watch.expect_end(coordinator.clock.now() + left);
                     }

@@ -175,6 +175,11 @@ impl Hearing {
         self.heard.read(look)
     }
 
+    /// Completes when some voter has called since the last calls were forgotten.
+    pub(crate) fn called(&self) -> impl Future<Output = ()> {
+        self.heard.until(|heard| heard.called.contains(&true))
+    }
+
     /// Completes when there is more than at the last look.
     pub(crate) async fn changed(&self) {
         self.heard.changed_since(self.seen).await;

@@ -241,8 +241,17 @@ impl LockRecord {
     }
 
     pub(crate) fn acquire(&self, ask: &Ask<'_>) -> Call {
-        let said = self.speech.as_ref().map(|speech| speech.first());
-        self.request(self.kind().acquire, ask, said.as_deref())
+        self.ask_as_candidate(self.kind().acquire, ask)
+    }
+
+    /// Has the token of an attempt stored that is not won before a majority has done so.
+    pub(crate) fn store_token(&self, ask: &Ask<'_>) -> Call {
+        self.ask_as_candidate(self.kind().renew, ask)
+    }
+
+    fn ask_as_candidate(&self, script: &'static Script, ask: &Ask<'_>) -> Call {
+        let said = self.speech.as_ref().map(|speech| speech.first(ask.token));
+        self.request(script, ask, said.as_deref())
     }
 
     pub(crate) fn renew(&self, ask: &Ask<'_>) -> Call {

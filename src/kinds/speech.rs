@@ -29,10 +29,12 @@ impl Speech {
         *saying = Saying { value, changes: saying.changes + 1 };
     }
 
-    /// As it is asked for the vote: its token is not known yet.
-    pub(crate) fn first(&self) -> String {
+    /// As it is asked for the vote with this floor. It says no token before it has won: nobody is to
+    /// see it lead if it gives up.
+    pub(crate) fn first(&self, floor: Option<Token>) -> String {
+        let token = floor.filter(|_| crate::mutant!("candidate_says_that_it_leads"));
         let value = lock(&self.0).value.clone();
-        Proclaimed { version: Proclaimed::FIRST, token: None, value }.to_text()
+        Proclaimed { version: Proclaimed::FIRST, token, value }.to_text()
     }
 
     /// As it is renewed: a later version than that of the candidate, with the token.

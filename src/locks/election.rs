@@ -147,7 +147,8 @@ impl Election {
     /// # Errors
     ///
     /// [`is_no_quorum`](Error::is_no_quorum): it cannot be known. Too few voters answered, or they
-    /// may have forgotten whom they voted for; what each of them said is in the error.
+    /// may have forgotten whom they voted for, or the candidate that has their votes has not
+    /// confirmed that it leads; what each of them said is in the error.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
     /// [`is_closed`](Error::is_closed): the client was closed.
     ///
@@ -164,8 +165,8 @@ impl Election {
     /// It listens to the voters, and asks all of them when some of them say that something has
     /// changed, when messages may have been lost, when the lease of the leader would end, and by
     /// the [poll interval](crate::Builder::poll_interval). So it shows a change within a round trip,
-    /// and misses no change that lasts. It never shows a leader whom no majority names, and a
-    /// value that was replaced never comes back.
+    /// and misses no change that lasts. It never shows a leader whom no majority names, nor a
+    /// candidate that has not won, and a value that was replaced never comes back.
     ///
     /// Nothing is sent before the stream is polled.
     ///
@@ -229,7 +230,8 @@ pub struct Leadership(Entry);
 
 impl Leadership {
     fn new(entry: Entry) -> Self {
-        // Where voters gave it other numbers, nobody else can know which one it is.
+        // Only who has won knows it: until it says so, observers name no leader. Nobody waits for
+        // that, and what is lost of it the next renewal says.
         entry.tell_soon();
         Self(entry)
     }
@@ -394,12 +396,13 @@ impl fmt::Debug for Leadership {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Observed {
-    /// A majority names this leader.
+    /// A majority names this leader, which has confirmed that it won.
     Leader(Leader),
     /// Nobody leads: no candidate can have a majority.
     NoLeader,
     /// Whether anybody leads cannot be known: too few voters answer, or those that do may have
-    /// forgotten whom they voted for. The error has what each of them said.
+    /// forgotten whom they voted for, or the candidate that has their votes has not confirmed that
+    /// it leads. The error has what each of them said.
     Unknown(Error),
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, str, sync::Arc, time::Duration};
 
 use super::{Backoff, Cause, Error, HoldId, Moment, Quorum, Token, Verdict};
 
-/// Who leads, by what a majority of the voters says.
+/// Who leads, by what a majority of the voters says, and has confirmed that it does.
 ///
 /// It is what the voters say, and no proof: the leader may have lost its lead since. Whoever must
 /// not listen to a leader that is no more compares [`token`](Self::token)s, and refuses the lower
@@ -80,7 +80,7 @@ impl fmt::Debug for LeaderValue {
 pub struct Proclaimed {
     /// Grows with what the leader says: a voter keeps the latest.
     pub version: u64,
-    /// Unknown to the leader when it campaigned.
+    /// Unknown when it campaigned. Who has won says so by writing it down.
     pub token: Option<Token>,
     pub value: LeaderValue,
 }
@@ -126,8 +126,6 @@ pub struct Incumbent {
     pub hold: HoldId,
     /// What is left of its lease; `None` where the record has no expiry.
     pub left: Option<Duration>,
-    /// The number of the latest hold that had the vote: this one's.
-    pub number: Option<Token>,
     pub said: Proclaimed,
 }
 
@@ -144,7 +142,7 @@ pub struct Census {
 /// What they say together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhoLeads {
-    /// A majority names this hold, which has said so much.
+    /// A majority names this hold, which has confirmed that it leads, and said so much.
     Led { leader: Leader, version: u64 },
     /// No hold can have a majority.
     Vacant,
@@ -199,10 +197,11 @@ impl Census {
         latest.and_then(|(_, hold)| self.led_by(hold)).unwrap_or(WhoLeads::Unclear)
     }
 
-    /// A majority names this hold.
+    /// A majority names this hold. It leads if it has told its token anywhere. Until then it may
+    /// have been given up before the voters gave their votes, or may lead and not have said so yet.
     fn led_by(&self, hold: &HoldId) -> Option<WhoLeads> {
         let latest = self.latest_of(hold)?;
-        let Some(token) = latest.token.or_else(|| self.number_of(hold)) else {
+        let Some(token) = latest.token else {
             return (!self.is_open()).then_some(WhoLeads::Unclear);
         };
         let leader = Leader::new(hold.clone(), token, latest.value.clone());
@@ -215,29 +214,13 @@ impl Census {
         said.map(|(_, one)| &one.said).max_by_key(|said| said.version)
     }
 
-    /// A majority names a hold, and its token is not known: its leader has not written it down yet,
-    /// which it does at once, or has not been told that it leads.
-    pub fn lacks_token(&self) -> bool {
+    /// A majority names a hold that has not confirmed that it leads. Who has won does so at once.
+    pub fn awaits_winner(&self) -> bool {
         let mut holds = self.incumbents().map(|(_, one)| &one.hold);
         holds.any(|hold| {
             self.quorum.reached(|voter| self.hold_at(voter) == Some(hold))
                 && self.latest_of(hold).is_some_and(|said| said.token.is_none())
-                && self.number_of(hold).is_none()
         })
-    }
-
-    /// The token of a hold that has not written it down yet: the highest number that a majority
-    /// gave it. That is known where a majority has one and the same, and nobody else can have given
-    /// it a higher one.
-    fn number_of(&self, hold: &HoldId) -> Option<Token> {
-        let given = |voter: usize| {
-            self.incumbent(voter).filter(|one| one.hold == *hold).and_then(|one| one.number)
-        };
-        let number = (0..self.sights.len()).filter_map(given).max()?;
-        let is_known = |sight: &Option<Sight>| matches!(sight, Some(Ok(_)));
-        let is_it = self.sights.iter().all(is_known)
-            && self.quorum.reached(|voter| given(voter) == Some(number));
-        is_it.then_some(number)
     }
 
     /// When the last of those that some voter names ends, if none of them is renewed.

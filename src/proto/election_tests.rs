@@ -49,22 +49,22 @@ proptest! {
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// A voter that has given its vote to `hold` with this number, and knows this version.
-fn has(hold: &str, number: u64, version: u64) -> Option<Sight> {
-    says(hold, number, version, None)
+/// A voter that has given its vote to `hold`, and does not know whether it has won.
+fn has(hold: &str) -> Option<Sight> {
+    says(hold, 1, None)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what has not come yet is none")]
-fn says(hold: &str, number: u64, version: u64, token: Option<u64>) -> Option<Sight> {
+fn says(hold: &str, version: u64, token: Option<u64>) -> Option<Sight> {
     let value = LeaderValue::new(format!("{hold} {version}").as_bytes()).unwrap();
     let said = Proclaimed { version, token: token.and_then(Token::new), value };
     let (hold, left) = (HoldId::parse(hold), Some(MS(5)));
-    Some(Ok(Some(Incumbent { hold, left, number: Token::new(number), said })))
+    Some(Ok(Some(Incumbent { hold, left, said })))
 }
 
 /// A leader that has told its token.
 fn told(hold: &str, token: u64) -> Option<Sight> {
-    says(hold, token, 2, Some(token))
+    says(hold, 2, Some(token))
 }
 
 const FREE: Option<Sight> = Some(Ok(None));
@@ -106,17 +106,17 @@ fn found(census: &Census) -> Found {
 #[test]
 fn a_leader_is_whom_a_majority_names_and_nobody_leads_where_no_hold_can_have_one() {
     use Found::{Awaited, Led, Unclear, Vacant};
-    let (a, b) = (|| has("a", 7, 1), || has("b", 8, 1));
+    let (a, b) = (|| has("a"), || has("b"));
     let told = || told("a", 7);
     for (sights, expected) in [
         (vec![told(), told(), OPEN], Led(7, 2)),
         (vec![told(), SILENT, told()], Led(7, 2)),
         (vec![told(), FREE, OPEN], Awaited),
-        (vec![a()], Led(7, 1)),
+        (vec![told()], Led(7, 2)),
         // Half of four is no majority.
         (vec![a(), b(), a(), b()], Vacant),
         // The latest counts of what it said, which at least one of a majority knows.
-        (vec![a(), says("a", 7, 3, Some(7)), told(), OPEN, OPEN], Led(7, 3)),
+        (vec![a(), says("a", 3, Some(7)), told(), OPEN, OPEN], Led(7, 3)),
         (vec![FREE, FREE, OPEN], Vacant),
         (vec![FREE, FREE, SILENT], Vacant),
         (vec![a(), FREE, FREE], Vacant),
@@ -135,7 +135,7 @@ fn a_leader_is_whom_a_majority_names_and_nobody_leads_where_no_hold_can_have_one
 
 #[test]
 fn who_has_not_answered_in_time_is_silent() {
-    let mut census = census([has("a", 7, 1), OPEN, OPEN]);
+    let mut census = census([has("a"), OPEN, OPEN]);
     census.close(MS(200));
     assert_eq!(census.decide(), Some(WhoLeads::Unclear));
     let late = Verdict::Unknown(Cause::TimedOut(MS(200)));
@@ -144,25 +144,28 @@ fn who_has_not_answered_in_time_is_silent() {
 }
 
 #[test]
-fn the_token_is_what_the_leader_wrote_or_the_number_that_a_majority_and_nobody_else_passed() {
+fn whom_a_majority_names_leads_once_any_voter_knows_its_token() {
     use Found::{Awaited, Led, Unclear};
-    let ten = || has("a", 10, 1);
-    for (sights, expected, lacks_token) in [
-        ([ten(), ten(), ten()], Led(10, 1), false),
-        // One voter had counted less far, and is told by a renewal.
-        ([ten(), ten(), has("a", 8, 1)], Led(10, 1), false),
-        ([ten(), ten(), FREE], Led(10, 1), false),
-        // Or further. The leader knows whether that one is of its majority, or writes nothing yet.
-        ([ten(), ten(), has("a", 12, 1)], Unclear, true),
-        ([ten(), ten(), OPEN], Awaited, true),
-        ([ten(), ten(), SILENT], Unclear, true),
-        ([says("a", 10, 2, Some(10)), ten(), SILENT], Led(10, 2), false),
-        ([says("a", 12, 2, Some(12)), ten(), SILENT], Led(12, 2), false),
+    let a = || has("a");
+    for (sights, expected, awaits_winner) in [
+        ([a(), a(), a()], Unclear, true),
+        ([a(), a(), FREE], Unclear, true),
+        ([a(), a(), OPEN], Awaited, true),
+        ([a(), a(), SILENT], Unclear, true),
+        ([told("a", 10), a(), SILENT], Led(10, 2), false),
+        ([told("a", 10), a(), OPEN], Led(10, 2), false),
+        // What another had is nothing to this one.
+        ([a(), a(), told("b", 10)], Unclear, true),
         // Nobody that too few name is waited for.
-        ([ten(), FREE, OPEN], Awaited, false),
+        ([a(), FREE, OPEN], Awaited, false),
+        ([a(), FREE, SILENT], Unclear, false),
     ] {
         let census = census(sights.clone());
-        assert_eq!((found(&census), census.lacks_token()), (expected, lacks_token), "{sights:?}");
+        assert_eq!(
+            (found(&census), census.awaits_winner()),
+            (expected, awaits_winner),
+            "{sights:?}"
+        );
     }
 }
 
@@ -172,8 +175,8 @@ fn of_two_sets_of_voters_a_leader_may_have_one_alone_and_its_token_shows_it() {
     let free = || [FREE, FREE, FREE];
     let led = |hold, token, third| [told(hold, token), told(hold, token), third];
     // A candidate that still asks the other set says the same as a leader without a token.
-    let asks = |hold, third| [has(hold, 7, 1), has(hold, 7, 1), third];
-    let one = || [has("a", 7, 1), FREE, FREE];
+    let asks = |hold, third| [has(hold), has(hold), third];
+    let one = || [has("a"), FREE, FREE];
     for (new, old, expected) in [
         (free(), led("a", 7, FREE), Led(7, 2)),
         ([FREE, FREE, SILENT], led("a", 7, SILENT), Led(7, 2)),
@@ -181,7 +184,8 @@ fn of_two_sets_of_voters_a_leader_may_have_one_alone_and_its_token_shows_it() {
         (free(), led("a", 7, OPEN), Awaited),
         ([FREE, SILENT, SILENT], led("a", 7, FREE), Unclear),
         (free(), asks("a", FREE), Unclear),
-        (asks("a", FREE), asks("a", FREE), Led(7, 1)),
+        (asks("a", FREE), asks("a", FREE), Unclear),
+        (led("a", 7, FREE), asks("a", FREE), Led(7, 2)),
         // Of two that a set names each, the one with the lower token has resigned or lost there.
         (led("a", 7, SILENT), led("b", 8, SILENT), Led(8, 2)),
         (led("b", 8, SILENT), led("a", 7, SILENT), Led(8, 2)),
@@ -199,7 +203,7 @@ fn of_two_sets_of_voters_a_leader_may_have_one_alone_and_its_token_shows_it() {
 
 fn sight() -> impl Strategy<Value = Option<Sight>> {
     prop_oneof![
-        4 => (0..3_usize).prop_map(|hold| has(["a", "b", "c"][hold], 7, 1)),
+        4 => (0..3_usize).prop_map(|hold| has(["a", "b", "c"][hold])),
         3 => (0..3_usize).prop_map(|at| told(["a", "b", "c"][at], 7 + at as u64)),
         3 => Just(FREE),
         1 => Just(SILENT),

@@ -204,9 +204,9 @@ impl Incumbent {
     /// Of `election/look`: who has the vote, if anybody has.
     pub(crate) fn read(answer: &Answer) -> Result<Option<Self>, Cause> {
         let Some(hold) = answer.named().filter(|_| answer.is_done()) else { return Ok(None) };
-        let [number, Value::Text(said)] = &answer.more else { return Err(answer.unexpected()) };
+        let Value::Text(said) = &answer.more[0] else { return Err(answer.unexpected()) };
         let said = Proclaimed::parse(said).ok_or_else(|| answer.unexpected())?;
-        Ok(Some(Self { hold, left: answer.left(), number: token_of(number), said }))
+        Ok(Some(Self { hold, left: answer.left(), said }))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use futures::StreamExt;
 use quorate::{Leader, Leadership, Observer};
-use quorate_tests::prelude::*;
+use quorate_tests::{inside::fault_client, prelude::*};
 
 /// What the leader is called that the voters name.
 fn led_by(observed: &Observed) -> Option<&str> {
@@ -43,7 +43,7 @@ claims!(everywhere:
     a_value_may_be_any_4096_bytes_and_is_seen_by_whoever_asks_after_it_was_proclaimed,
     work_under_a_lead_is_done_and_a_lead_outlasts_its_lease,
 );
-claims!(inside: a_campaign_without_rivals_asks_each_voter_once);
+claims!(inside: a_campaign_without_rivals_asks_each_voter_once_and_confirms_it_once);
 
 /// What a leader and those who see it agree on.
 #[track_caller]
@@ -119,13 +119,17 @@ impl From<quorate::Error> for Failed {
     }
 }
 
-async fn a_campaign_without_rivals_asks_each_voter_once(on: Fixture) {
+async fn a_campaign_without_rivals_asks_each_voter_once_and_confirms_it_once(on: Fixture) {
     let election = on.client().await.election("a");
     let leadership = election.campaign("ada:1").await.unwrap();
     let once = vec![1; on.voters()];
     assert_eq!(on.runs("election/acquire").unwrap(), once);
+    // Nobody waits for the confirmation, and it comes long before the first renewal.
     assert_eq!(on.runs("election/renew").unwrap(), vec![0; on.voters()]);
+    tokio::time::sleep(ms(1)).await;
+    assert_eq!(on.runs("election/renew").unwrap(), once);
     leadership.resign().await.unwrap();
+    assert_eq!(on.runs("election/renew").unwrap(), once);
     assert_eq!(on.runs("mutex/release").unwrap(), once);
 }
 
@@ -158,6 +162,85 @@ async fn a_late_word_of_an_old_leader_never_shows() {
     assert!(timeout(3 * lease, observer.next()).await.is_err(), "nothing has changed");
     let leader = follows.leader().await.unwrap().unwrap();
     assert_eq!((leader.hold(), leader.text()), (leads.hold(), Some("next:1")));
+}
+
+// Two of three voters stand still until a candidate has given up. When they go on, they run what it
+// had asked for, and hear that it has given up only when its client reaches them again.
+claims!(three: a_candidate_that_has_given_up_is_never_seen_to_lead);
+
+async fn a_candidate_that_has_given_up_is_never_seen_to_lead(on: Fixture) {
+    let [ada, ben, follows] =
+        [on.client().await, on.client().await, on.client().await].map(|it| it.election("a"));
+    let mut observer = follows.observe();
+    assert!(matches!(observed(&mut observer).await, Observed::NoLeader));
+    on.until_listening().await;
+    on.stop(0);
+    on.stop(1);
+    let gave_up = ada.campaign_within("ada:1", secs(16)).await.map(drop);
+    assert!(gave_up.unwrap_err().is_no_quorum());
+    on.resume(0);
+    on.resume(1);
+    let leads = tokio::spawn(ben.campaign("ben:1"));
+    loop {
+        match observed(&mut observer).await {
+            Observed::Leader(leader) if leader.text() == Some("ben:1") => break,
+            Observed::Leader(leader) => panic!("nobody leads, and it observes {leader:?}"),
+            _ => {}
+        }
+    }
+    on.release(leads.await.unwrap().unwrap().resign()).await;
+    drop(observer);
+    on.until_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn votes_that_their_candidate_has_not_heard_of_make_no_leader() {
+    not_seen_to_lead(&[], WAY + WAY / 2).await;
+}
+
+// The voters have counted apart, so the candidate has its token stored by a majority before it has
+// won. It dies when they have done so.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_is_stored_before_its_candidate_has_won_makes_no_leader() {
+    not_seen_to_lead(&["1800000000000000", "1800000000001000"], 3 * WAY + WAY / 2).await;
+}
+
+/// The machine of a candidate dies when its votes are given and it has not heard so. They stay for
+/// their lease of 30 s, in which it cannot be known that nobody leads.
+async fn not_seen_to_lead(numbers: &[&str], dies_after: Duration) {
+    let voters = embedded::voters(3);
+    let (on, machine) = (Fixture::of(&voters), Machine::new("dies"));
+    let dies = Quorate::builder().embedded(&voters).machine(&machine).connect().await.unwrap();
+    for (voter, number) in numbers.iter().enumerate() {
+        on.command(voter, &["SET", "quorate:{a}:election:fence", number]);
+    }
+    let election = on.client().await.election("a");
+    let mut observer = election.observe();
+    assert!(matches!(observed(&mut observer).await, Observed::NoLeader));
+    on.until_listening().await;
+    let weather = all(&voters, Fault::Delay { there: WAY, back: WAY });
+    let asks = tokio::spawn(dies.election("a").campaign("ada:1"));
+    tokio::time::sleep(dies_after).await;
+    machine.kill();
+    drop(weather);
+    let watch = Stopwatch::start();
+    assert!(on.keys().iter().all(|keys| keys.contains(&"quorate:{a}:election".to_owned())));
+    let stored = on.runs("election/renew").unwrap().into_iter().max();
+    assert_eq!(stored, Some(u64::from(!numbers.is_empty())));
+    let error = election.leader().await.unwrap_err();
+    assert!(error.is_no_quorum() && error.voters().len() == 3, "{error}");
+    assert!(matches!(observed(&mut observer).await, Observed::Unknown(_)));
+    let seen = election.inspect().await.unwrap();
+    assert!(seen.leader.is_none() && seen.holder().is_some(), "{seen:?}");
+    let before = on.runs("election/look").unwrap();
+    until_vacant(&mut observer).await;
+    assert!(watch.time() > secs(29), "{:?}", watch.time());
+    // Each time it has asked by the poll interval, and a few times more in case it is confirmed.
+    for (asked, before) in on.runs("election/look").unwrap().into_iter().zip(before) {
+        assert!(asked - before < 120, "{}", asked - before);
+    }
+    asks.abort();
+    assert_eq!(election.leader().await.unwrap(), None);
 }
 
 /// Nobody waits for the lead, so no voter tells that its lease has ended.
@@ -198,6 +281,32 @@ async fn a_late_renewal_does_not_bring_an_old_value_back() {
         assert_eq!(election.leader().await.unwrap().unwrap().text(), Some("2"));
     }
     assert!(leadership.is_held());
+}
+
+// The first message by which the leader says so is lost on its way to every voter. It says so again
+// when no answer has come, and not with its first renewal after 10 s, or when observers next ask.
+#[tokio::test(start_paused = true)]
+async fn a_confirmation_that_is_lost_is_sent_again() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let builder = on.builder().poll_interval(secs(60));
+    let (ada, observing) = (on.client().await.election("a"), on.connect(builder).await);
+    let mut observer = observing.election("a").observe();
+    assert!(matches!(observed(&mut observer).await, Observed::NoLeader));
+    assert!(timeout(secs(1), observer.next()).await.is_err());
+    for voter in &voters {
+        let mut is_lost = false;
+        voter.fault_each(move |sent| {
+            let is_first = sent.script() == Some("election/renew") && !is_lost;
+            is_lost |= is_first;
+            if is_first { vec![Fault::DropRequests] } else { Vec::new() }
+        });
+    }
+    let leadership = ada.campaign("ada:1").await.unwrap();
+    let watch = Stopwatch::start();
+    let leader = until_led(&mut observer, "ada:1").await;
+    is_that(&leader, &leadership, b"ada:1");
+    assert!(watch.time() > ms(200) && watch.time() < secs(1), "{:?}", watch.time());
 }
 
 // What cannot work is refused before anything is sent.
@@ -289,8 +398,9 @@ async fn what_changed_before_it_is_polled_is_told_as_it_is_now(on: Fixture) {
 /// One way to a voter of these.
 const WAY: Duration = ms(10);
 
-// There with the request, back with the message, and a round trip to ask: four ways after it was
-// asked for, where the caller has the answer after two. No time passes but on the way.
+// There with the request, back with the message, and a round trip to ask: four ways after the leader
+// has sent it. It says that it leads when it has won, a round trip after it asked for the votes. No
+// time passes but on the way.
 #[tokio::test(start_paused = true)]
 async fn a_change_is_told_within_a_round_trip_of_it_without_a_timer() {
     let voters = embedded::voters(5);
@@ -302,10 +412,11 @@ async fn a_change_is_told_within_a_round_trip_of_it_without_a_timer() {
     // It asks once more when it is known to listen.
     assert!(timeout(ms(100), observer.next()).await.is_err());
     let watch = Stopwatch::start();
-    let campaign = tokio::spawn(ada.campaign("ada:1"));
+    let leadership = ada.campaign("ada:1").await.unwrap();
+    assert!(watch.time() <= 2 * WAY + ms(1), "{:?}", watch.time());
+    let watch = Stopwatch::start();
     until_led(&mut observer, "ada:1").await;
     assert!(watch.time() <= 4 * WAY + ms(1), "{:?}", watch.time());
-    let leadership = campaign.await.unwrap().unwrap();
     let watch = Stopwatch::start();
     let proclaimed = tokio::spawn(async move {
         leadership.proclaim("ada:2").await.unwrap();
@@ -321,6 +432,23 @@ async fn a_change_is_told_within_a_round_trip_of_it_without_a_timer() {
     resigned.await.unwrap().unwrap();
 }
 
+// The votes are given after 80 ms, and confirmed after 240. Who begins to observe in between asks
+// again when the voters tell it, and not some time later.
+#[tokio::test(start_paused = true)]
+async fn an_observer_that_has_asked_too_soon_is_told_of_the_confirmation() {
+    let voters = embedded::voters(3);
+    let (on, machine) = (Fixture::of(&voters), Machine::new("far"));
+    let ada = Quorate::builder().embedded(&voters).machine(&machine).connect().await.unwrap();
+    let follows = on.client().await.election("a");
+    fault_client(&voters, "far", Fault::Delay { there: ms(80), back: ms(80) });
+    let watch = Stopwatch::start();
+    let campaign = tokio::spawn(ada.election("a").campaign("ada:1"));
+    watch.sleep_until(ms(130)).await;
+    let leader = until_led(&mut follows.observe(), "ada:1").await;
+    assert!(watch.time() >= ms(240) && watch.time() <= ms(242), "{:?}", watch.time());
+    is_that(&leader, &campaign.await.unwrap().unwrap(), b"ada:1");
+}
+
 // Nothing changes for a minute: thirty polls of 2 s, and one question more when it listens. The
 // renewals of the leader are told to nobody.
 #[tokio::test(start_paused = true)]
@@ -332,7 +460,7 @@ async fn without_news_an_observer_asks_by_the_poll_interval_and_no_faster() {
     until_led(&mut observer, "ada:1").await;
     assert!(timeout(secs(60), observer.next()).await.is_err(), "nothing has changed");
     for asked in on.runs("election/look").unwrap() {
-        // The first renewal says what the token is.
+        // It may ask again until the leader has said that it leads.
         assert!((30..=34).contains(&asked), "{asked}");
     }
     leadership.resign().await.unwrap();

@@ -36,10 +36,9 @@ mutex/shorten | lock alive | | hold lease
 mutex/force_release | lock revoked queue alive | calls flag PUBLISH | hold lease channel
 mutex/clear | lock revoked fence queue alive | |
 mutex/inspect | lock queue alive fence | |
-election/acquire | lock queue alive fence | calls lease memory lease PUBLISH | \
-    hold floor ticket said channel
+election/acquire | lock queue alive fence | calls lease memory lease | hold floor ticket said
 election/renew | lock revoked fence | lease memory PUBLISH | hold floor said channel anew
-election/look | lock fence | |
+election/look | lock | |
 voter/roster | roster | lease | belief agree hold heard
 voter/look | mark | lease | name life durable lost
 rw/acquire | writer readers queue alive writers fence | calls mode turn lease memory wait | \

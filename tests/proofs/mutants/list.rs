@@ -267,6 +267,8 @@ pub(crate) const ALL: &[Mutant] = &[
 
     // A leader is told that its new value is stored when it was only sent.
     Mutant::new("proclaimed_to_nobody_yet", &[WhatIsTold, FewestTrips]),
+    // A candidate writes the token that it expects before it has won.
+    Mutant::new("candidate_says_that_it_leads", &[WhatIsTold]),
     // Whoever watches asks by the poll interval only.
     Mutant::new("observer_hears_nobody", &[FewestTrips]),
     // Whoever wants several locks keeps those that it has while it waits for others.

@@ -1,6 +1,6 @@
-//! Whoever is said to lead had the votes of a majority, and goes by the token that it was given. No
-//! observer sees a leader of before, nor what a leader said before. What a leader has proclaimed a
-//! majority stores from then on, and observers hear of it without a timer.
+//! Whoever is said to lead had the votes of a majority, was told that it leads, and goes by the token
+//! that it was given. No observer sees a leader of before, nor what a leader said before. What a
+//! leader has proclaimed a majority stores from then on, and observers hear of it without a timer.
 
 use quorate::{Leader, Observed, Observer};
 
@@ -35,6 +35,10 @@ pub(crate) fn observed(world: &World, seen: &mut Seen, leader: &Leader) {
     let voted = locked(&world.leaders).voted.get(hold).map_or(0, BTreeSet::len);
     if voted < world.plan.quorum() {
         let what = format!("{hold} is said to lead, and {voted} voters ever voted for it");
+        world.breach(Law::WhatIsTold, None, what);
+    }
+    if !locked(&world.leaders).since.contains_key(hold) {
+        let what = format!("{hold} is said to lead, and nobody was told that it does");
         world.breach(Law::WhatIsTold, None, what);
     }
     // Where a majority forgets, so do those who ask it.
@@ -114,7 +118,8 @@ pub(crate) fn check(world: &World, look: &Look) {
 const ELECTION: &str = "news";
 
 /// An observer is told of a leader, of what it proclaims, and that it has resigned: each there with
-/// the request, back with the news, and a round trip; all by the slowest way, and no timer.
+/// the request, back with the news, and a round trip; all by the slowest way, and no timer. Before
+/// it says that it leads, the leader needs a round trip to win.
 pub(crate) async fn measure(calm: &Calm<'_>) {
     let election = calm.holder.election(ELECTION);
     let mut observer = calm.waiter.election(ELECTION).observe();
@@ -128,11 +133,7 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
     let Ok(leadership) = election.campaign("1").await else {
         return breach(calm, "a free election cannot be won".into());
     };
-    // Where a voter is silent, which may have given the leader a higher number, the others are
-    // asked again when the leader has had time to say which one it is.
-    let is_known = calm.reachable.len() == calm.world.voters.len();
-    let doubt = if is_known { Duration::ZERO } else { 2 * calm.slowest + Duration::from_millis(5) };
-    until(calm, &mut observer, started_ms, (Some("1"), doubt)).await;
+    until(calm, &mut observer, started_ms, Some("1")).await;
     sleep(2 * calm.slowest).await;
     let started_ms = calm.world.now_ms();
     if let Err(error) = leadership.proclaim("2").await {
@@ -142,22 +143,17 @@ pub(crate) async fn measure(calm: &Calm<'_>) {
     if took < calm.fastest || took > calm.slowest {
         breach(calm, format!("a proclamation took {took:?}, the fastest {:?}", calm.fastest));
     }
-    until(calm, &mut observer, started_ms, (Some("2"), Duration::ZERO)).await;
+    until(calm, &mut observer, started_ms, Some("2")).await;
     sleep(2 * calm.slowest).await;
     let started_ms = calm.world.now_ms();
     drop(leadership);
-    until(calm, &mut observer, started_ms, (None, Duration::ZERO)).await;
+    until(calm, &mut observer, started_ms, None).await;
     drop(observer);
     sleep(2 * calm.slowest).await;
 }
 
-/// Waits until this is observed, for as long as it may take: as ever, and so much longer.
-async fn until(
-    calm: &Calm<'_>,
-    observer: &mut Observer,
-    started_ms: u64,
-    (value, longer): (Option<&str>, Duration),
-) {
+/// Waits until this is observed, for as long as it may take.
+async fn until(calm: &Calm<'_>, observer: &mut Observer, started_ms: u64, value: Option<&str>) {
     let seen = async {
         loop {
             match observer.next().await {
@@ -169,7 +165,7 @@ async fn until(
         }
     };
     // What one voter tells alone is looked after 5 ms later; then each asks once.
-    let most = 3 * calm.slowest + Duration::from_millis(8) + longer;
+    let most = 3 * calm.slowest + Duration::from_millis(8);
     let seen = timeout(Duration::from_secs(30), seen).await;
     let took = calm.since(started_ms);
     if seen != Ok(true) || took > most {

@@ -15,7 +15,7 @@
 //! | `minority` | where at most a minority is in trouble nothing fails |
 //! | `told` | what callers are told is so |
 //! | `tokens` | whoever is given an exclusive hold later has the higher token, which is stored |
-//! | `leaders` | who is said to lead was voted for by a majority, and what it says is the latest |
+//! | `leaders` | who is said to lead has won by a majority, and what it says is the latest |
 //! | `order` | whoever stood in the queue on a majority comes before those who asked later |
 //! | `shares` | a client that hands a lock on leaves others their share |
 //! | `answers` | no call takes longer than it may, and a loss is told at once |
