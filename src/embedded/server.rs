@@ -640,6 +640,8 @@ pub(super) struct Connection {
     server: Arc<Server>,
     clock: Clock,
     id: ConnectionId,
+    /// Ends the task that looks who answers.
+    _open: oneshot::Sender<()>,
 }
 
 impl Connection {
@@ -647,8 +649,15 @@ impl Connection {
     pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>, clock: Clock) -> Self {
         let id = server.act(|state| state.connect(ear, clock.clone()));
         let looks = look(Arc::downgrade(&server), id, clock.clone());
-        clock.spawn(&Handle::current(), looks);
-        Self { server, clock, id }
+        let (open, closed) = oneshot::channel();
+        clock.spawn(&Handle::current(), async move {
+            tokio::select! {
+                biased;
+                _ = closed => {}
+                () = looks => {}
+            }
+        });
+        Self { server, clock, id, _open: open }
     }
 
     fn ask(
