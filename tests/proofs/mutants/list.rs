@@ -55,7 +55,7 @@ pub(crate) const ALL: &[Mutant] = &[
     // Half of an even number of voters is enough.
     Mutant::new("half_is_a_majority", &[TrustEndsEarly, Exclusion]),
     // A majority of the voters that answered is enough.
-    Mutant::new("majority_of_the_answered", &[TrustEndsEarly, Exclusion]),
+    Mutant::new("majority_of_the_answered", &[TrustEndsEarly, Exclusion, TokensGrow]),
     // Trust counts from the last answer, not from before the first request.
     Mutant::new("validity_from_the_reply", &[TrustEndsEarly]),
     // Trust lasts for the whole lease.
@@ -81,9 +81,9 @@ pub(crate) const ALL: &[Mutant] = &[
     // Nobody notices that a voter came back as another.
     Mutant::new("restart_not_noticed", &[Exclusion, TrustEndsEarly]),
     // Nobody notices that an answer comes from other data than before.
-    Mutant::new("deleted_data_not_noticed", &[Exclusion]),
+    Mutant::new("deleted_data_not_noticed", &[Exclusion]).from(2189),
     // Nobody notices that a voter started with a copy of the data of another.
-    Mutant::new("copy_not_noticed", &[Exclusion, TrustEndsEarly]),
+    Mutant::new("copy_not_noticed", &[Exclusion, TrustEndsEarly]).from(1719),
     // A voter that is met and writes every change to disk has lost nothing.
     Mutant::new("settings_are_believed", &[Exclusion]),
     // A voter that says that it kept all is believed, whatever its data show.
