@@ -477,6 +477,27 @@ async fn whoever_comes_a_moment_later_has_a_higher_token_than_each_owner_of_the_
     assert!(later.iter().map(token).all(|token| token > highest), "{later:?} after {highest}");
 }
 
+// The same of a hold that is given from the queue of the lock: other lines of the script count then.
+#[tokio::test(start_paused = true)]
+async fn whoever_waited_for_a_moment_has_a_higher_token_than_the_holder_before() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let (ours, theirs) = (on.client().await, on.client().await);
+    let guard = a(&ours).lock().await.expect("it is free");
+    let earlier = guard.token();
+    let waiting = tokio::spawn(async move { owners(&a(&theirs), 2, ms(0)).await });
+    // Time for both to ask, of which 50 us pass by.
+    for _ in 0..50 {
+        tokio::time::advance(Duration::from_micros(1)).await;
+    }
+    let queue = voters[0].command(&["ZCARD", &format!("{}:queue", key("a"))]);
+    assert_eq!(queue, Ok(embedded::Reply::Int(1)), "the first of them waits");
+    guard.release().await.expect("all voters confirm");
+    let later = waiting.await.expect("it does not panic");
+    assert_eq!(tenures(&later), [2]);
+    assert!(later.iter().all(|(_, token)| *token > earlier), "{later:?} after {earlier}");
+}
+
 // A client compares every 15 s. Another one has been there meanwhile that believes otherwise.
 #[tokio::test(start_paused = true)]
 async fn nobody_takes_what_was_offered_when_clients_turned_out_to_disagree() {
