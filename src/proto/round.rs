@@ -12,7 +12,7 @@ pub struct Support {
     rounds: u64,
     /// For how long its client had stood still when that was last looked at.
     stood_still: Duration,
-    /// Another hold that has a vote for so long is more than a bid: that gives its votes back.
+    /// Another hold that keeps a vote for this time is no bid: a bid gives its votes back.
     patience: Duration,
 }
 
@@ -167,7 +167,7 @@ impl Support {
         }
     }
 
-    /// Its client has stood still for so long in all: votes end sooner by its clock.
+    /// `stood_still`: of its client, in all. Votes end sooner by its clock.
     pub fn stand_still(&mut self, stood_still: Duration) {
         let unseen = stood_still.saturating_sub(self.stood_still);
         self.stood_still += unseen;
@@ -185,8 +185,8 @@ impl Support {
     }
 
     /// Whether another may have had the lock since the hold began: at one moment a majority had no
-    /// vote of it, whatever they say now. Or somebody else has a vote for so long that the hold has
-    /// no majority of those that it had.
+    /// vote of it, whatever they say now. Or another hold keeps so many of its votes that those left
+    /// are no majority.
     ///
     /// What is in quarantine counts for nobody else, so it is left out beside voters that never had
     /// the hold. But where a majority has lost what it had, those who connect later may take it for
