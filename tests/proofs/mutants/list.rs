@@ -85,7 +85,7 @@ pub(crate) const ALL: &[Mutant] = &[
     // Nobody notices that a voter started with a copy of the data of another.
     Mutant::new("copy_not_noticed", &[Exclusion, TrustEndsEarly]).from(1719),
     // A voter that is met and writes every change to disk has lost nothing.
-    Mutant::new("settings_are_believed", &[Exclusion]),
+    Mutant::new("settings_are_believed", &[Exclusion]).from(950),
     // A voter that says that it kept all is believed, whatever its data show.
     Mutant::new("durability_is_believed", &[Exclusion]),
     // Nobody notices that a voter's clock was set.
