@@ -1,7 +1,7 @@
 //! The log: a thread of its own tells all events, in their order.
 //!
-//! A subscriber of `tracing` may write to a disk that hangs, or to a pipe that nobody reads. No lock
-//! waits for that.
+//! A subscriber of `tracing` may write to a disk that hangs, or to a pipe that nobody reads. No
+//! lock waits for that.
 
 use std::{
     io, mem,
@@ -21,7 +21,7 @@ use tracing::{
     Dispatch, Id, Span, dispatcher, level_filters::LevelFilter, subscriber::NoSubscriber,
 };
 
-/// So many events wait. Ten thousand locks that are lost together are told.
+/// The most events in the queue: enough to log the loss of ten thousand locks at once.
 const MOST: usize = 16_384;
 
 static QUEUE: Mutex<Option<LogQueue>> = Mutex::new(None);
@@ -47,8 +47,8 @@ struct LogEntry {
     tell: Box<dyn FnOnce() + Send>,
 }
 
-/// Waits until the subscribers have been told all events so far, and no longer than `limit`. Whether
-/// they have been told.
+/// Waits until the subscribers have been told all events so far, and no longer than `limit`.
+/// Whether they have been told.
 ///
 /// For the end of a program that has no client to [close](crate::Quorate::close), which does this
 /// too. It blocks its thread.
@@ -78,14 +78,14 @@ pub(crate) async fn until_told() {
     }
 }
 
-/// Has an event told soon. To be called under the mutex of what it tells of, where others could come
-/// between: this calls no subscriber, and takes no other mutex.
+/// Has an event told soon. To be called under the mutex of what it tells of, where others could
+/// come between: this calls no subscriber, and takes no other mutex.
 pub(crate) fn tell(event: impl FnOnce() + Send + 'static) {
     queue(event, Some(MOST));
 }
 
-/// The same for one that arises in a task of a caller, and in its span. This asks the subscriber for
-/// the span: not to be called under a mutex.
+/// The same for one that arises in a task of a caller, and in its span. This asks the subscriber
+/// for the span: not to be called under a mutex.
 pub(crate) fn tell_here(event: impl FnOnce() + Send + 'static) {
     let span = Span::current();
     tell(move || span.in_scope(event));

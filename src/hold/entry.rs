@@ -264,7 +264,7 @@ impl Drop for Entry {
             return;
         }
         if self.hold.is_forked() {
-            // Nobody is told, and nothing that it had is dropped with it.
+            // Leaked: to drop it would send a release and lock what may be locked for ever.
             mem::forget(Arc::clone(&self.hold));
         } else {
             // What is queued is sent whether or not anybody hears the answers.

@@ -1,5 +1,5 @@
-//! What a hold is told, beside what was so: voters lose its record at any time, and requests and
-//! answers are slow or lost.
+//! Compares what a hold learns with what happened: voters lose its record at any time, and requests
+//! and answers are slow or lost.
 
 use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
 

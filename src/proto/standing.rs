@@ -88,8 +88,8 @@ impl Birth {
         format!("{fresh}~{}", self.names().0)
     }
 
-    /// Whether others have the name of these data, or had it before they were renamed: whoever
-    /// comes between the renamings of two finds that one is a copy all the same.
+    /// Whether the other data have the name of these, or had it before they were renamed. So a
+    /// client that connects after only one of two copies was renamed still finds them.
     fn is_shared_with(&self, other: &Self) -> bool {
         let (name, (its, before)) = (self.names().0, other.names());
         self.mark == other.mark && !name.is_empty() && (its == name || before == Some(name))

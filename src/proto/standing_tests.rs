@@ -361,7 +361,7 @@ fn who_comes_when_one_of_two_copies_was_renamed_keeps_both_out() {
             assert_eq!(quarantined(&register, voter, at(1)), (Quarantine::Copied, 30));
         }
         assert_eq!(register.named(only(1), &births[1], false, at(2)), Data::Shared);
-        // Whoever was there is told of the other name by the next answer, and by the next look.
+        // A client that was connected learns the new name by the next answer or look.
         assert!(register.has_others(only(1), "other~data-1", at(3)));
         assert_eq!(quarantined(&register, 1, at(3)), (Quarantine::Copied, 30));
         let other = aged("m", "other~data-1/0", 0, 0);

@@ -230,7 +230,7 @@ impl StandardError {
     }
 
     fn write_all(texts: &Receiver<ErrorText>, backlog: &Backlog) {
-        // In the background, whoever writes to the terminal could be stopped.
+        // A process in the background that writes to the terminal may be stopped by this signal.
         let _ = SigSet::from(Signal::SIGTTOU).thread_block();
         let mut stderr = io::stderr();
         for text in texts {

@@ -30,9 +30,10 @@ use crate::{
     lock::{self, LockHeld, LockKind},
 };
 
-/// For so long a request is waited for, and as long again for its answer to be read.
+/// How long a request may take to arrive, and its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// For so long the voters are asked who has the lock, and for so long that answer is given to all.
+/// The voters are asked who else has the lock for this time at most, and their answer is reused
+/// for as long.
 const LOOK: Duration = Duration::from_secs(1);
 /// So many connections at once.
 const MOST: usize = 16;
