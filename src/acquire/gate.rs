@@ -122,6 +122,8 @@ impl ClosingGate {
         &'a self,
         work: impl Future<Output = Result<T, Error>> + 'a,
     ) -> impl Future<Output = Result<T, Error>> {
+        // An async block has room twice for what it is given and awaits: for a pointer here.
+        let work = Box::pin(work);
         self.unforked(async move {
             let _place: SemaphorePermit<'_> =
                 self.places.try_acquire().map_err(|_| Error::closed())?;
