@@ -11,6 +11,7 @@ use super::{
     claim::{Claim, Won},
 };
 use crate::{
+    clock::Moment,
     kinds::{Ask, LockRecord},
     log,
     proto::{
@@ -36,7 +37,7 @@ impl Coordinator {
         let mut claim = Claim::of_all(self, record, hold, rules);
         let circle = record.info().circle(claim.hold());
         let mut grant = Grant::new(self.panel.quorum, circle, rules, started, None);
-        let mut replies = self.panel.ask_all(&call);
+        let mut replies = self.panel.ask_all(&call, started);
         let mut now = started;
         let lost = loop {
             match attempt.next(now) {
@@ -48,14 +49,17 @@ impl Coordinator {
                         attempt.heard(voter, vote.verdict, now);
                     }
                 }
-                Next::AskAgain(voters) => self.panel.ask_again(&mut replies, &voters, &call),
+                Next::AskAgain(voters) => self.panel.ask_again(&mut replies, &voters, &call, now),
                 Next::Won(_) => break None,
                 Next::Lost(loss) => break Some(loss),
             }
         };
         let settled = match lost {
             Some(loss) => Err((loss, None)),
-            None => self.settle(&mut claim, &mut grant, &mut replies, None, |_, _| ()).await,
+            None => {
+                let nothing = |_, _, _| ();
+                self.settle(&mut claim, &mut grant, &mut replies, None, now, nothing).await
+            }
         };
         let mut votes = attempt.into_votes();
         match settled {
@@ -113,32 +117,35 @@ impl Coordinator {
         grant: &mut Grant,
         replies: &mut Replies,
         ticket: Option<Ticket>,
-        mut heard: impl FnMut(usize, Vote),
+        mut now: Moment,
+        mut heard: impl FnMut(usize, Vote, Moment),
     ) -> Result<Granted, (Loss, Option<Votes>)> {
         let Self { panel, clock, .. } = self;
         let mut storing = None;
         let settled = loop {
-            match grant.next(clock.now()) {
+            match grant.next(now) {
                 GrantNext::Wait(until) => {
                     let next = storing.as_mut().unwrap_or(&mut *replies).next();
-                    let Some((voter, outcome)) = clock.in_time(until, next).await else { continue };
+                    let next = clock.in_time(until, next).await;
+                    now = clock.now();
+                    let Some((voter, outcome)) = next else { continue };
                     if storing.is_some() {
                         let vote = panel.standings.vote(&outcome, grant.started());
                         grant.heard_of_token(voter, vote.verdict);
                     } else {
-                        heard(voter, panel.hear(grant, voter, &outcome));
+                        heard(voter, panel.hear(grant, voter, &outcome), now);
                     }
                 }
                 GrantNext::Store(token, voters) => {
                     // A voter that refused may grant now.
                     claim.owe_all();
                     let ask = Ask { token: Some(token), ..claim.ask() };
-                    storing = Some(panel.ask(&voters, &claim.record().store_token(&ask)));
+                    storing = Some(panel.ask(&voters, &claim.record().store_token(&ask), now));
                 }
                 GrantNext::AskForSlots { floors, voters } => {
                     claim.owe_all();
                     let ask = Ask { ticket, slots: Some(&floors), ..claim.ask() };
-                    panel.ask_again(replies, &voters, &claim.record().acquire(&ask));
+                    panel.ask_again(replies, &voters, &claim.record().acquire(&ask), now);
                 }
                 GrantNext::Done(granted) => break Ok(granted),
                 GrantNext::Lost(loss, votes) => break Err((loss, votes)),

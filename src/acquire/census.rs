@@ -50,7 +50,7 @@ impl Coordinator {
                 hearing.forget();
             }
             let (mut census, started) = (Census::new(panel.quorum), clock.now());
-            let mut replies = panel.ask_all(&look);
+            let mut replies = panel.ask_all(&look, started);
             // The others have as long as the majority took.
             let mut again = None;
             loop {

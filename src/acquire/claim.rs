@@ -253,8 +253,8 @@ impl Claim {
     pub(super) fn give_back_all(&mut self) {
         let owed = std::mem::take(&mut self.owed);
         if self.was_won && !owed.is_empty() {
-            let until = self.coordinator.clock.now() + self.lease;
-            drop(self.coordinator.give_back(&self.record, &self.hold, until));
+            let now = self.coordinator.clock.now();
+            drop(self.coordinator.give_back(&self.record, &self.hold, self.lease, now));
             return;
         }
         self.tell(owed, LockRecord::undo);
@@ -272,13 +272,10 @@ impl Claim {
         }
         let Coordinator { clock, panel, .. } = &*self.coordinator;
         let call = call(&self.record, &self.hold);
-        let until = clock.now() + self.lease;
+        let now = clock.now();
+        let owed_until = (!crate::mutant!("undoes_once")).then(|| now + self.lease);
         for voter in voters {
-            if crate::mutant!("undoes_once") {
-                panel.voters[voter].queue_script(call.clone(), None, None);
-                continue;
-            }
-            panel.voters[voter].queue_script(call.clone(), Some(until), None);
+            panel.voters[voter].queue_script(call.clone(), owed_until, None, now);
         }
     }
 }

@@ -47,34 +47,40 @@ impl Panel {
     }
 
     /// Sends to all voters now; the answers may be dropped.
-    pub(crate) fn ask_all(&self, call: &Call) -> Replies {
-        self.queue_all(call, None)
+    pub(crate) fn ask_all(&self, call: &Call, now: Moment) -> Replies {
+        self.queue_all(call, None, now)
     }
 
     /// Sends to some voters now.
-    pub(crate) fn ask(&self, voters: &[usize], call: &Call) -> Replies {
+    pub(crate) fn ask(&self, voters: &[usize], call: &Call, now: Moment) -> Replies {
         let mut replies = Replies::new(self.voters.len(), 1);
-        self.ask_again(&mut replies, voters, call);
+        self.ask_again(&mut replies, voters, call, now);
         replies
     }
 
     /// Sends to some voters once more, or for the first time. What they answer now counts.
-    pub(crate) fn ask_again(&self, replies: &mut Replies, voters: &[usize], call: &Call) {
+    pub(crate) fn ask_again(
+        &self,
+        replies: &mut Replies,
+        voters: &[usize],
+        call: &Call,
+        now: Moment,
+    ) {
         for &voter in voters {
             let asker = replies.expect(voter);
-            self.voters[voter].queue_script(call.clone(), None, Some(asker));
+            self.voters[voter].queue_script(call.clone(), None, Some(asker), now);
         }
     }
 
     /// Sends to all voters now, and to those that do not answer again until `until`.
-    pub(crate) fn insist_all(&self, call: &Call, until: Moment) -> Replies {
-        self.queue_all(call, Some(until))
+    pub(crate) fn insist_all(&self, call: &Call, until: Moment, now: Moment) -> Replies {
+        self.queue_all(call, Some(until), now)
     }
 
-    fn queue_all(&self, call: &Call, owed_until: Option<Moment>) -> Replies {
+    fn queue_all(&self, call: &Call, owed_until: Option<Moment>, now: Moment) -> Replies {
         let mut replies = Replies::new(self.voters.len(), self.quorum.least());
         for (voter, queue) in self.voters.iter().enumerate() {
-            queue.queue_script(call.clone(), owed_until, Some(replies.expect(voter)));
+            queue.queue_script(call.clone(), owed_until, Some(replies.expect(voter)), now);
         }
         replies
     }
@@ -124,9 +130,9 @@ impl Coordinator {
     ) -> Vec<Outcome<Answer>> {
         let Self { clock, panel, .. } = self;
         let rules = panel.adapt(rules);
-        let mut asked = panel.ask_all(call);
-        let mut answers: Vec<_> = vec![Err(Cause::Unheard); panel.quorum.voters()];
         let started = clock.now();
+        let mut asked = panel.ask_all(call, started);
+        let mut answers: Vec<_> = vec![Err(Cause::Unheard); panel.quorum.voters()];
         let (mut due, mut is_heard) = (started + rules.voter_deadline, false);
         for _ in 0..answers.len() {
             let Some((voter, answer)) = clock.in_time(due, asked.next()).await else {

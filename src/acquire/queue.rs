@@ -123,11 +123,17 @@ impl Coordinator {
 
 impl Coordinator {
     /// Asks all voters for a hold from a place with this ticket.
-    fn bid(&self, record: &LockRecord, hold: &HoldId, ticket: Option<Ticket>) -> Replies {
+    fn bid(
+        &self,
+        record: &LockRecord,
+        hold: &HoldId,
+        ticket: Option<Ticket>,
+        now: Moment,
+    ) -> Replies {
         let (token, lease) = (self.floor(record), record.rules().terms.lease);
         let ticket = ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
         let ask = Ask { ticket, token, ..Ask::new(hold, lease) };
-        self.panel.ask_all(&record.acquire(&ask))
+        self.panel.ask_all(&record.acquire(&ask), now)
     }
 }
 
@@ -161,7 +167,6 @@ impl Waiter<'_> {
                         }
                         (Err(overloaded), None) => return Err(overloaded),
                     };
-                    let now = clock.now();
                     match end {
                         BidEnd::Won(won) => {
                             self.turn.count_grant();
@@ -170,12 +175,12 @@ impl Waiter<'_> {
                         }
                         BidEnd::Lost(defeat) => {
                             let chance = coordinator.chance();
-                            let denial = self.wait.lose_attempt(defeat, now, chance);
+                            let denial = self.wait.lose_attempt(defeat, clock.now(), chance);
                             if let Some(denial) = denial {
                                 self.turn.tell(denial.clone());
                             }
                         }
-                        BidEnd::CutShort => self.wait.cut_attempt_short(now),
+                        BidEnd::CutShort => self.wait.cut_attempt_short(clock.now()),
                     }
                 }
                 WaitNext::Sleep(until) => clock.sleep_until(until).await,
@@ -188,14 +193,21 @@ impl Waiter<'_> {
     }
 
     /// A majority granted a bid: with all settled, the lock is won.
-    async fn win(&mut self, mut bid: Bid, mut grant: Grant, mut replies: Replies) -> BidEnd {
+    async fn win(
+        &mut self,
+        mut bid: Bid,
+        mut grant: Grant,
+        mut replies: Replies,
+        now: Moment,
+    ) -> BidEnd {
         let (rules, started) = (self.record.rules(), bid.started());
         self.history.answered = Some(started);
         let Self { coordinator, claim, ticket, .. } = self;
         let claim = claim.as_mut().expect("a bid makes one");
         // A majority may say another ticket than the first that granted.
-        let heard = |voter, vote: Vote| bid.heard(voter, vote.verdict, vote.ticket, started);
-        let settled = coordinator.settle(claim, &mut grant, &mut replies, *ticket, heard).await;
+        let heard = |voter, vote: Vote, at| bid.heard(voter, vote.verdict, vote.ticket, at);
+        let settled =
+            coordinator.settle(claim, &mut grant, &mut replies, *ticket, now, heard).await;
         match settled {
             Ok(granted) => {
                 coordinator.count_attempt(&self.record, "won");
@@ -251,9 +263,10 @@ impl Waiter<'_> {
         let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
         let circle = self.record.info().circle(claim.hold());
         let mut grant = Grant::new(panel.quorum, circle, rules, started, limit);
-        let mut replies = Some(coordinator.bid(&self.record, claim.hold(), self.ticket));
+        let mut replies = Some(coordinator.bid(&self.record, claim.hold(), self.ticket, started));
+        // Read once for each answer and each timer.
+        let mut now = started;
         let wake = loop {
-            let now = clock.now();
             let (wait, mut called) = (&mut self.wait, false);
             let next = self.ears.look(|heard| {
                 if heard.missed {
@@ -265,7 +278,7 @@ impl Waiter<'_> {
             match next {
                 BidNext::Won => {
                     let replies = replies.expect("they are kept until it is lost");
-                    return Ok(self.win(bid, grant, replies).await);
+                    return Ok(self.win(bid, grant, replies, now).await);
                 }
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => break Some(if called { Wake::Called } else { Wake::Timer }),
@@ -297,14 +310,20 @@ impl Waiter<'_> {
                     tokio::select! {
                         biased;
                         Some((voter, outcome)) = next => {
+                            now = clock.now();
                             let vote = panel.hear(&mut grant, voter, &outcome);
-                            bid.heard(voter, vote.verdict, vote.ticket, clock.now());
+                            bid.heard(voter, vote.verdict, vote.ticket, now);
                             if !bid.owes(voter) {
                                 claim.owe_nothing(voter);
                             }
                         }
-                        subscribed = self.ears.changed() => if subscribed? { break None },
-                        () = clock.sleep_until(until) => {}
+                        subscribed = self.ears.changed() => {
+                            if subscribed? {
+                                break None;
+                            }
+                            now = clock.now();
+                        }
+                        () = clock.sleep_until(until) => now = clock.now(),
                     }
                 }
             }

@@ -18,14 +18,20 @@ const PAUSE: Duration = Duration::from_millis(20);
 impl Coordinator {
     /// Gives back what this hold has, on all voters. Those of its own tasks who are next ask the
     /// voters at once: their requests leave behind those of the release.
-    pub(crate) fn give_back(&self, record: &LockRecord, hold: &HoldId, until: Moment) -> Replies {
+    pub(crate) fn give_back(
+        &self,
+        record: &LockRecord,
+        hold: &HoldId,
+        lease: Duration,
+        now: Moment,
+    ) -> Replies {
         let mut release = record.release(hold, 0);
         // Nobody but the releaser waits for the answer, and a late one is better than none.
         release.deadline = release.longest;
         if crate::mutant!("releases_once") {
-            return self.panel.ask_all(&release);
+            return self.panel.ask_all(&release, now);
         }
-        let replies = self.panel.insist_all(&release, until);
+        let replies = self.panel.insist_all(&release, now + lease, now);
         self.pass_on(record, hold);
         replies
     }
@@ -52,8 +58,10 @@ impl Coordinator {
         again: Option<impl Fn() -> Call>,
     ) -> Votes {
         let mut votes = Votes::new(self.panel.quorum);
-        let mut ended = pin!(self.clock.sleep(lease));
-        let (mut impatient, mut is_patient) = (pin!(self.clock.sleep(self.voter_deadline())), true);
+        let (now, mut is_patient) = (self.clock.now(), true);
+        let (ends, patience) = (now + lease, self.voter_deadline().min(lease));
+        // For both, one after the other: a timer costs as much as a question.
+        let mut alarm = pin!(self.clock.sleep_until(now + patience));
         // Why those have not answered that are asked once more, and who is to be.
         let (mut causes, mut broken) = (BTreeMap::new(), Vec::new());
         while !votes.settles_release() {
@@ -83,19 +91,25 @@ impl Coordinator {
                     };
                     votes.record(voter, verdict);
                 }
-                () = &mut impatient, if is_patient || crate::mutant!("ended_sleep_is_awaited") => {
+                () = &mut alarm => {
+                    if !is_patient {
+                        votes.close(lease);
+                        continue;
+                    }
                     is_patient = false;
                     broken.clear();
                     for (voter, cause) in &causes {
                         votes.close_one(*voter, cause);
                     }
+                    if !crate::mutant!("ended_sleep_is_awaited") {
+                        alarm.set(self.clock.sleep_until(ends));
+                    }
                 }
                 Some(()) = pause => {
                     let call = again.as_ref().expect("else nobody is asked once more")();
-                    self.panel.ask_again(&mut replies, &broken, &call);
+                    self.panel.ask_again(&mut replies, &broken, &call, self.clock.now());
                     broken.clear();
                 }
-                () = &mut ended => votes.close(lease),
             }
         }
         votes

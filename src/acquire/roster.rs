@@ -227,7 +227,7 @@ impl Coordinator {
             }
             let heard = if is_joint { comparing.carried(voter, now) } else { String::new() };
             let call = self.roster_call(tells, &heard);
-            panel.ask_again(&mut comparing.replies, &[voter], &call);
+            panel.ask_again(&mut comparing.replies, &[voter], &call, now);
             let it = &mut comparing.voters[voter];
             (it.is_asked, it.is_told, it.connections) = (true, tells, connections);
         }
@@ -273,8 +273,9 @@ impl Coordinator {
 
     /// What clients of these voters believe; the latest first.
     pub(crate) async fn roster(&self) -> Vec<RosterEntry> {
-        let mut replies = self.panel.ask_all(&self.roster_call(false, ""));
-        let due = self.clock.now() + self.voter_deadline();
+        let now = self.clock.now();
+        let mut replies = self.panel.ask_all(&self.roster_call(false, ""), now);
+        let due = now + self.voter_deadline();
         let mut all: Vec<RosterEntry> = Vec::new();
         while replies.are_open() {
             let Some((_, outcome)) = self.clock.in_time(due, replies.next()).await else { break };

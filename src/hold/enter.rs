@@ -78,21 +78,21 @@ impl LockRequest {
                     Err(error) => return Err(error),
                     Ok(SeekOutcome::Own(own)) => own,
                     Ok(SeekOutcome::Refused(refusal)) => return Ok(Err(refusal)),
-                    // It stood still while it asked: the votes may be as old as that, and too old.
-                    Ok(SeekOutcome::Won(won, _))
-                        if !won.is_in_time(standings.stood_still(), clock.now()) =>
-                    {
-                        continue;
-                    }
                     Ok(SeekOutcome::Won(won, succession)) => {
-                        seen.won(&won);
-                        return Ok(Ok(self.first(*won, succession)));
+                        let now = clock.now();
+                        // It stood still while it asked: the votes may be as old as that, and too
+                        // old.
+                        if !won.is_in_time(standings.stood_still(), now) {
+                            continue;
+                        }
+                        seen.won(&won, now);
+                        return Ok(Ok(self.first(*won, succession, now)));
                     }
                 }
             };
             let (hold, rules) = (&own.hold, self.record.rules());
             let entry = if own.is_under {
-                Entry::under(hold, rules, self.renewed, self.limit(Duration::ZERO)).await?
+                Entry::under(hold, rules, self.renewed, self.limit(clock.now())).await?
             } else {
                 Entry::again(hold, Some((rules.terms, self.renewed)), REENTRY).await?
             };
@@ -103,20 +103,20 @@ impl LockRequest {
         }
     }
 
-    fn first(&self, won: Won, succession: Option<Succession>) -> Entry {
+    fn first(&self, won: Won, succession: Option<Succession>, now: Moment) -> Entry {
         let Self { coordinator, holds, .. } = self;
         // A pause before now is taken off the lease, and would be off the limit, too.
         let stood_still = coordinator.panel().standings.stood_still();
-        let limit = self.limit(stood_still.saturating_sub(won.seen().stood_still));
+        let limit = self.limit(now + stood_still.saturating_sub(won.seen().stood_still));
         let won = (won, succession);
-        Entry::of(Hold::start(coordinator, holds, won, self.owner, self.renewed, limit))
+        let hold = Hold::start(coordinator, holds, won, self.owner, self.renewed, limit, now);
+        Entry::of(hold, now)
     }
 
-    /// Of a hold that is granted now, which has still to hear of a pause of this length. Who enters
-    /// again leaves it as it is: its end is not put off, and nobody else's work is cut short.
-    fn limit(&self, unseen: Duration) -> Option<HoldLimit> {
-        let now = self.coordinator.clock().now();
-        self.hold_at_most.map(|most| HoldLimit::new(most, now + unseen))
+    /// Of a hold that is granted at this moment, later by what it has still to hear of a pause. Who
+    /// enters again leaves it as it is: its end is not put off, and nobody else's work is cut short.
+    fn limit(&self, granted: Moment) -> Option<HoldLimit> {
+        self.hold_at_most.map(|most| HoldLimit::new(most, granted))
     }
 
     /// When the line of this client has come to it: from a place in the lock's queue, if that is
@@ -296,8 +296,8 @@ impl<'a> AcquireSpan<'a> {
         Self { series, clock, started: clock.now(), limit, outcome: "cancelled", span }
     }
 
-    fn won(&self, won: &Won) {
-        let (terms, now) = (won.rules.terms, self.clock.now());
+    fn won(&self, won: &Won, now: Moment) {
+        let terms = won.rules.terms;
         let left = terms.share_left(won.started, now);
         let won_by = if won.is_handed_on() { now } else { won.started };
         self.series.wait_seconds.record(won_by.since(self.started).as_secs_f64());

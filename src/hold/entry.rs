@@ -11,6 +11,7 @@ use super::{
     lost::{try_while_held, while_held},
 };
 use crate::{
+    clock::Moment,
     kinds::Speech,
     proto::{Error, HoldId, HoldLimit, Lease, RoundEnd, Rules, Slots, Terms, Token},
 };
@@ -27,8 +28,8 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// The first entry of a fresh hold.
-    pub(super) fn of(hold: Arc<Hold>) -> Self {
-        keeper::begin(&hold);
+    pub(super) fn of(hold: Arc<Hold>, now: Moment) -> Self {
+        keeper::begin(&hold, now);
         Self { hold, left: false }
     }
 
@@ -79,9 +80,9 @@ impl Entry {
         match coordinator.ask_once(&record, rules).await {
             // Heard while the other was held: nobody came in between.
             Ok(won) if hold.is_held() => {
-                let won = (won, None);
-                let hold = Hold::start(coordinator, holds, won, *owner, renewed, limit);
-                Ok(Some(Self::of(hold)))
+                let (won, now) = ((won, None), hold.now());
+                let hold = Hold::start(coordinator, holds, won, *owner, renewed, limit, now);
+                Ok(Some(Self::of(hold, now)))
             }
             Err(defeat) if hold.is_held() => {
                 let verdicts = defeat.votes.into_verdicts();

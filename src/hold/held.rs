@@ -119,13 +119,13 @@ impl Hold {
         owner: Option<Owner>,
         renewed: bool,
         limit: Option<HoldLimit>,
+        now: Moment,
     ) -> Arc<Self> {
         let seen = won.seen();
         let stood_still = seen.stood_still;
         let (token, stored, is_handed_on) = (won.own_token(), won.token, won.is_handed_on());
         let Won { claim, started, rules, votes, late, slots, elsewhere, tenure, .. } = won;
         let (id, record) = claim.take_over();
-        let now = coordinator.clock().now();
         let acquired = if is_handed_on { now } else { started };
         let voters = coordinator.panel().quorum.voters();
         let terms = rules.terms;
@@ -254,7 +254,7 @@ impl Hold {
     /// Ends the hold as lost, if it has not ended. What it still has on the voters is given back.
     fn lose(&self, mut state: MutexGuard<'_, HoldState>, loss: HoldLoss) {
         if state.end.is_none() {
-            let (_, ended) = self.end_and_release(&mut state, End::Lost(loss));
+            let (_, ended) = self.end_and_release(&mut state, End::Lost(loss), self.now());
             self.log_loss(loss, state.failed.clone());
             drop(state);
             self.count_end(ended);
@@ -354,15 +354,16 @@ impl Hold {
         self.state().failed.clone()
     }
 
-    /// Takes one entry away. A hold that is lost says why.
-    fn take_entry(&self) -> Result<MutexGuard<'_, HoldState>, Error> {
+    /// Takes one entry away, and says when. A hold that is lost says why.
+    fn take_entry(&self) -> Result<(MutexGuard<'_, HoldState>, Moment), Error> {
         let mut state = self.state();
+        let now = self.now();
         state.count -= 1;
         if state.count == 0 {
             self.holds.remove(self);
         }
-        if state.lease.duty(self.now()) != Duty::Lost {
-            return Ok(state);
+        if state.lease.duty(now) != Duty::Lost {
+            return Ok((state, now));
         }
         drop(state);
         Err(self.lost())
@@ -370,25 +371,25 @@ impl Hold {
 
     /// Takes one entry away; the last one ends the hold and gives its votes back.
     pub(super) fn leave(&self) -> Result<Left, Error> {
-        let mut state = self.take_entry()?;
+        let (mut state, now) = self.take_entry()?;
         if state.count > 0 {
-            return Ok(Left::Inner(self.tell_count(&state)));
+            return Ok(Left::Inner(self.tell_count(&state, now)));
         }
-        if let Some(ended) = self.hand_on(&mut state) {
+        if let Some(ended) = self.hand_on(&mut state, now) {
             drop(state);
             self.count_end(ended);
             return Ok(Left::HandedOn);
         }
-        let frees_at = self.now() + state.longest;
-        let (replies, ended) = self.end_and_release(&mut state, End::Released);
+        let frees_at = now + state.longest;
+        let (replies, ended) = self.end_and_release(&mut state, End::Released, now);
         drop(state);
         self.count_end(ended);
         Ok(Left::Last { replies, frees_at })
     }
 
-    fn tell_count(&self, state: &HoldState) -> Replies {
+    fn tell_count(&self, state: &HoldState, now: Moment) -> Replies {
         let left = u32::from(!crate::mutant!("inner_release_gives_back")) * state.count;
-        self.coordinator.panel().ask_all(&self.record.release(&self.id, left))
+        self.coordinator.panel().ask_all(&self.record.release(&self.id, left), now)
     }
 
     /// Ends the hold because its client does; `None` where it had ended before.
@@ -397,7 +398,7 @@ impl Hold {
         if state.end.is_some() {
             return None;
         }
-        let (replies, ended) = self.end_and_release(&mut state, End::Closed);
+        let (replies, ended) = self.end_and_release(&mut state, End::Closed, self.now());
         drop(state);
         self.count_end(ended);
         Some(replies)
@@ -415,27 +416,31 @@ impl Hold {
     /// last entry end with their leases, or after this time. Answers come where voters have to be
     /// told.
     pub(super) fn keep(&self, time: Option<Duration>) -> Result<Option<Replies>, Error> {
-        let mut state = self.take_entry()?;
+        let (mut state, now) = self.take_entry()?;
         if state.count > 0 {
-            drop(self.tell_count(&state));
+            drop(self.tell_count(&state, now));
             return Ok(None);
         }
-        let ended = self.end(&mut state, End::Released);
+        let ended = self.end(&mut state, End::Released, now);
         state.succession = None;
         let longest = state.longest;
         let time = time.filter(|time| *time < longest);
         let shorter = time.and_then(|time| self.record.shorten(&self.id, time));
-        let insist = |call| self.coordinator.panel().insist_all(&call, self.now() + longest);
+        let insist = |call| self.coordinator.panel().insist_all(&call, now + longest, now);
         let replies = shorter.map(insist);
         drop(state);
         self.count_end(ended);
         Ok(replies)
     }
 
-    fn end_and_release(&self, state: &mut HoldState, end: End) -> (Replies, EndedHold) {
-        let ended = self.end(state, end);
-        let until = self.now() + state.longest;
-        let replies = self.coordinator.give_back(&self.record, &self.id, until);
+    fn end_and_release(
+        &self,
+        state: &mut HoldState,
+        end: End,
+        now: Moment,
+    ) -> (Replies, EndedHold) {
+        let ended = self.end(state, end, now);
+        let replies = self.coordinator.give_back(&self.record, &self.id, state.longest, now);
         // Whoever is next in line asks behind the release.
         state.succession = None;
         (replies, ended)
@@ -444,9 +449,8 @@ impl Hold {
     /// Gives the hold to the next task in line, as it was granted: nothing was asked for since
     /// then, so its lease and its count are what they were, and enough of the lease is left for a
     /// grant. `None`: it did not.
-    fn hand_on(&self, state: &mut HoldState) -> Option<EndedHold> {
+    fn hand_on(&self, state: &mut HoldState, now: Moment) -> Option<EndedHold> {
         let Self { coordinator, record, id, rules, started, seen, .. } = self;
-        let now = coordinator.clock().now();
         let is_as_granted = state.support().is_as_granted() && rules.is_in_time(*started, now);
         // Where it stays, what it would have gone by is dropped behind the release.
         let (tenure, succession) = state.succession.as_mut()?;
@@ -459,19 +463,19 @@ impl Hold {
         handed_on.then(|| {
             // The line ends when nobody stands there any more.
             state.succession = None;
-            self.end(state, End::Released)
+            self.end(state, End::Released, now)
         })
     }
 
     /// From now on nobody here has it, and nobody renews it.
-    fn end(&self, state: &mut HoldState, end: End) -> EndedHold {
+    fn end(&self, state: &mut HoldState, end: End, now: Moment) -> EndedHold {
         state.end = Some(end);
         state.lease.end();
         if let Some(place) = state.place.take() {
             self.holds.agenda.remove(place);
         }
         self.over.change(|over| *over = true);
-        EndedHold(self.now().since(self.acquired))
+        EndedHold(now.since(self.acquired))
     }
 
     fn count_end(&self, EndedHold(held): EndedHold) {
@@ -500,12 +504,11 @@ impl Hold {
 impl Hold {
     /// Puts itself on the agenda, for when it is next to be looked after.
     /// `false` where nobody will look after it any more.
-    pub(super) fn put_on_agenda(self: &Arc<Self>) -> bool {
+    pub(super) fn put_on_agenda(self: &Arc<Self>, now: Moment) -> bool {
         let mut state = self.state();
         if state.end.is_some() {
             return true;
         }
-        let now = self.now();
         let at = match state.lease.duty(now) {
             Duty::Sleep(until) if !state.in_round => until,
             Duty::Renew if !state.in_round => now,
@@ -577,9 +580,10 @@ impl Hold {
     pub(super) fn end_round(self: &Arc<Self>, again: bool) {
         let mut state = self.state();
         state.in_round = false;
-        self.confirm_healed(&mut state);
+        let now = self.now();
+        self.confirm_healed(&mut state, now);
         if again {
-            state.lease.renew_now(self.now());
+            state.lease.renew_now(now);
         }
     }
 

@@ -52,15 +52,19 @@ impl Drop for Watched {
 
 /// Has a hold looked after when that is next due.
 pub(super) fn attend(hold: &Arc<Hold>) {
-    if !hold.put_on_agenda() {
+    attend_from(hold, hold.now());
+}
+
+fn attend_from(hold: &Arc<Hold>, now: Moment) {
+    if !hold.put_on_agenda(now) {
         hold.abandon();
     }
 }
 
 /// Has a hold looked after from now on: at once, where it missed what was told to all holds since
 /// its votes were asked for. It may have been offered to a task meanwhile.
-pub(super) fn begin(hold: &Arc<Hold>) {
-    attend(hold);
+pub(super) fn begin(hold: &Arc<Hold>, now: Moment) {
+    attend_from(hold, now);
     // On the agenda before the look, so that nothing comes between.
     if hold.was_to_be_renewed() {
         hold.renew_now();

@@ -39,7 +39,6 @@ use crate::{
 pub(crate) struct Voter {
     label: Arc<str>,
     queue: mpsc::UnboundedSender<VoterAsk>,
-    clock: Clock,
 }
 
 /// Where it is noted what a voter shows of itself.
@@ -68,7 +67,7 @@ impl Voter {
         let (lanes, debts) = (Lanes::new(most), Debts::default());
         let task = Task { node, clock: clock.clone(), seen, lanes, debts };
         clock.spawn(&Handle::current(), task.serve(asked));
-        Self { label, queue, clock: clock.clone() }
+        Self { label, queue }
     }
 
     /// The voter's address, without credentials.
@@ -78,14 +77,15 @@ impl Voter {
 
     /// Queues a script. Never blocks, works on any thread. `owed_until`: it is sent again until the
     /// voter answers it; where the client is dropped, no longer than until then. `asker`: who waits
-    /// for the answer to the first time.
+    /// for the answer to the first time. `now`: from when on it waits to leave.
     pub(crate) fn queue_script(
         &self,
         call: Call,
         owed_until: Option<Moment>,
         asker: Option<ReplyTo>,
+        now: Moment,
     ) {
-        let request = Queued { call, owed_until, asker, shard: None, asked: self.clock.now() };
+        let request = Queued { call, owed_until, asker, shard: None, asked: now };
         // Where the task has ended the sender is dropped with the request, which the reply tells.
         let _ = self.queue.send(VoterAsk::Run(request));
     }

@@ -95,7 +95,7 @@ impl Hold {
         state.support().begin();
         let stood_still = state.stood_still;
         let sent = RoundSent { is_first: false, terms, started: now, stood_still, in_full };
-        let replies = panel.ask_all(&self.renewal(&state, sent, false));
+        let replies = panel.ask_all(&self.renewal(&state, sent, false), now);
         Some(Exchange { round, sent, replies })
     }
 
@@ -110,11 +110,12 @@ impl Hold {
     /// Asks some voters of a round again, unless the hold has ended. Tells the count as it is now.
     fn ask_again(&self, exchange: &mut Exchange, voters: &[usize]) {
         let state = self.state();
-        if state.lease.duty(self.now()) == Duty::Lost {
+        let now = self.now();
+        if state.lease.duty(now) == Duty::Lost {
             return;
         }
         let call = self.renewal(&state, exchange.sent, true);
-        self.coordinator.panel().ask_again(&mut exchange.replies, voters, &call);
+        self.coordinator.panel().ask_again(&mut exchange.replies, voters, &call, now);
     }
 
     fn heard(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
@@ -165,7 +166,7 @@ impl Hold {
             _ if heard.is_lost => self.lose(self.state(), HoldLoss::Vanished),
             Verdict::Absent => self.put_right(sent, &[voter]),
             _ => {
-                if self.confirm_healed(&mut self.state()) {
+                if self.confirm_healed(&mut self.state(), heard.at) {
                     attend(self);
                 }
             }
@@ -174,8 +175,7 @@ impl Hold {
 
     /// Has the hold renewed once more where a voter has its vote again: another one that loses it
     /// afterwards did not lose it at the same time. Not for each of many losses.
-    pub(super) fn confirm_healed(&self, state: &mut HoldState) -> bool {
-        let now = self.now();
+    pub(super) fn confirm_healed(&self, state: &mut HoldState, now: Moment) -> bool {
         let AfterHealing { is_due, not_before } = state.after_healing;
         if !is_due || state.in_round || now < not_before {
             return false;
@@ -189,14 +189,17 @@ impl Hold {
     /// Asks voters for their votes that have none of the hold, or other slots than it has, unless
     /// it has ended.
     pub(super) fn put_right(self: &Arc<Self>, sent: RoundSent, voters: &[usize]) {
+        if voters.is_empty() {
+            return;
+        }
         let state = self.state();
         let now = self.now();
-        if voters.is_empty() || state.lease.duty(now) == Duty::Lost {
+        if state.lease.duty(now) == Duty::Lost {
             return;
         }
         let sent = RoundSent { started: now, stood_still: state.stood_still, ..sent };
         let call = self.renewal(&state, sent, true);
-        let replies = self.coordinator.panel().ask(voters, &call);
+        let replies = self.coordinator.panel().ask(voters, &call, now);
         drop(state);
         self.hear_on(sent, replies);
     }
@@ -267,7 +270,7 @@ impl Hold {
                 state.lease.failed(clock.now(), chance);
                 if crate::mutant!("failed_round_gives_back") {
                     let release = self.record.release(&self.id, 0);
-                    drop(self.coordinator.panel().ask_all(&release));
+                    drop(self.coordinator.panel().ask_all(&release, clock.now()));
                 }
                 state.failed = exchange.round.verdicts();
             }
