@@ -172,6 +172,32 @@ fn what_takes_an_account_is_asked_of_the_programs_that_have_it() {
         image.args(["ghcr.test/Team/Quorate", of]);
         image
     };
+// On a machine with Rust and nothing else: it says all of what to install, and compiles nothing.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_the_program_needs_is_named_before_it_is_compiled() {
+    let programs = tempfile::tempdir().unwrap();
+    let path = env::var_os("PATH").expect("there is one");
+    for name in ["mkdir", "dirname", "realpath", "sed", "head", "git", "date", "ls"] {
+        let all = env::split_paths(&path).map(|folder| folder.join(name));
+        let found = all.into_iter().find(|file| file.exists()).expect("each system has it");
+        std::os::unix::fs::symlink(found, programs.path().join(name)).unwrap();
+    }
+    stand_in(programs.path(), "cargo", "echo compiled >&2");
+    stand_in(programs.path(), "rustc", "");
+    let mut program = script("program", Path::new(ROOT));
+    program.arg("x86_64-unknown-linux-musl").arg(programs.path().join("files"));
+    let (code, _, errors) = end(program.env("PATH", programs.path()).env_remove("TARGET_CC"));
+    let expected = "deploy/release/program: this is missing:
+  Rust's library for x86_64-unknown-linux-musl: rustup target add x86_64-unknown-linux-musl
+  the linker cc: apt-get install gcc, or gcc of your system
+  the C compiler musl-gcc: apt-get install musl-tools, or musl-gcc of your system
+  readelf: apt-get install binutils, or binutils of your system
+  dpkg-deb: apt-get install dpkg, or dpkg of your system
+";
+    assert_eq!((code, &*errors), (Some(1), expected));
+}
+
     let tag = format!("--tag ghcr.test/team/quorate:{version}");
     ends_with(&mut image("arm64"), &format!("{tag}-arm64 "));
     ends_with(&mut image("all"), &format!("{tag} "));
