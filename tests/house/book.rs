@@ -107,6 +107,13 @@ fn page(path: &str, text: &str) -> (String, String) {
     (path.to_owned(), text.to_owned())
 }
 
+// What a reader takes in at one sitting.
+#[test]
+fn the_readme_has_a_thousand_words_at_most() {
+    let words = read_file("README.md").split_whitespace().count();
+    assert!(words <= 1_000, "it has {words}");
+}
+
 #[test]
 fn every_link_leads_somewhere() {
     let rule = format!("runbook_url: {}/blob/main/docs/b.md#one-two", repository());

@@ -39,11 +39,29 @@ fn one_command_sets_the_address_of_the_repository_everywhere() {
         files.iter().map(|(path, _)| path).filter(|path| has(path)).map(String::as_str).collect()
     };
     let repeated = having(&old);
-    for wanted in ["README.md", "Cargo.toml", "deploy/prometheus/quorate.rules.yml"] {
+    for wanted in ["Cargo.toml", "deploy/Dockerfile", "deploy/prometheus/quorate.rules.yml"] {
         assert!(repeated.contains(&wanted), "{wanted} does not have it");
     }
+    // What a user types first works: from a checkout as long as there is no address.
+    let is_placeholder = old.contains(".example.org/");
+    let added = |from: &str| {
+        let begin = format!("\ncargo add quorate {from}");
+        let page = |page: &str| fs::read_to_string(copy.path().join(page)).unwrap();
+        ["README.md", "docs/start.md"].iter().all(|name| page(name).contains(&begin))
+    };
+    assert!(added(&if is_placeholder {
+        "--path ../quorate".into()
+    } else {
+        format!("--git {old}")
+    }));
     assert_eq!(set(new), Some(0));
-    assert_eq!((having(&old), having(new)), (vec![], repeated));
+    assert!(added(&format!("--git {new}")));
+    let mut expected = repeated;
+    if is_placeholder {
+        expected.extend(["README.md", "docs/start.md"]);
+    }
+    expected.sort_unstable();
+    assert_eq!((having(&old), having(new)), (vec![], expected));
     for wrong in ["git.example.com/locks", "https://a", "https://a/b/", "https://a/b c", ""] {
         assert_eq!(set(wrong), Some(64), "`{wrong}` is no address");
     }
@@ -154,24 +172,6 @@ fn stand_in(folder: &Path, name: &str, more: &str) {
     fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-#[test]
-#[cfg(target_os = "linux")]
-fn what_takes_an_account_is_asked_of_the_programs_that_have_it() {
-    let (programs, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let path = format!("{}:{}", programs.path().display(), env::var("PATH").unwrap());
-    let ends_with = |command: &mut Command, said: &str| {
-        let (code, printed, errors) = end(command.env("PATH", &path));
-        assert!(code == Some(0) && printed.contains(said), "{said}: {printed}{errors}");
-    };
-    let root = Path::new(ROOT);
-    let version = of_manifest("version");
-    stand_in(programs.path(), "docker", "");
-    stand_in(programs.path(), "git", "echo 0123456");
-    let image = |of: &str| {
-        let mut image = script("image", root);
-        image.args(["ghcr.test/Team/Quorate", of]);
-        image
-    };
 // On a machine with Rust and nothing else: it says all of what to install, and compiles nothing.
 #[test]
 #[cfg(target_os = "linux")]
@@ -198,6 +198,24 @@ fn what_the_program_needs_is_named_before_it_is_compiled() {
     assert_eq!((code, &*errors), (Some(1), expected));
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn what_takes_an_account_is_asked_of_the_programs_that_have_it() {
+    let (programs, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = format!("{}:{}", programs.path().display(), env::var("PATH").unwrap());
+    let ends_with = |command: &mut Command, said: &str| {
+        let (code, printed, errors) = end(command.env("PATH", &path));
+        assert!(code == Some(0) && printed.contains(said), "{said}: {printed}{errors}");
+    };
+    let root = Path::new(ROOT);
+    let version = of_manifest("version");
+    stand_in(programs.path(), "docker", "");
+    stand_in(programs.path(), "git", "echo 0123456");
+    let image = |of: &str| {
+        let mut image = script("image", root);
+        image.args(["ghcr.test/Team/Quorate", of]);
+        image
+    };
     let tag = format!("--tag ghcr.test/team/quorate:{version}");
     ends_with(&mut image("arm64"), &format!("{tag}-arm64 "));
     ends_with(&mut image("all"), &format!("{tag} "));
