@@ -1,7 +1,11 @@
 //! A client that the environment sets up, as operators set up services.
 
+#[path = "times.rs"]
+mod times;
+
 use std::{collections::BTreeMap, env, ffi::OsString, fs, time::Duration};
 
+use self::times::parse_time as time;
 use super::{Builder, Cluster, VoterSet};
 #[cfg(feature = "tls")]
 use crate::voter::Tls;
@@ -102,8 +106,8 @@ impl Builder {
     /// `QUORATE_VOTERS` or `QUORATE_CLUSTER` is required. Where both are set, the voters of both
     /// vote together.
     ///
-    /// Times are a whole number and `ms`, `s`, `m` or `h`: `500ms`, `30s`. The restart guard is
-    /// `relative`, `strict` or `off`. A variable that is empty counts as not set. Other variables
+    /// Times are whole seconds, or have a unit, `ms`, `s`, `m` or `h`: `30`, `30s`, `500ms`. The
+    /// restart guard is `relative`, `strict` or `off`. A variable that is empty counts as not set. Other variables
     /// that begin with `QUORATE_` are left to the program.
     ///
     /// # Errors
@@ -331,21 +335,6 @@ fn addresses(text: &str) -> Vec<&str> {
     }
     let found = found.into_iter().map(|address| address.trim_matches(','));
     found.filter(|address| !address.is_empty()).collect()
-}
-
-fn time(text: &str) -> Result<Duration, &'static str> {
-    let expected = "a time is a whole number and `ms`, `s`, `m` or `h`, as in `30s`";
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let millis: u64 = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(expected),
-    };
-    let number = number.parse::<u64>().ok().and_then(|number| number.checked_mul(millis));
-    number.map(Duration::from_millis).ok_or(expected)
 }
 
 fn drift(text: &str) -> Result<(u32, Duration), &'static str> {

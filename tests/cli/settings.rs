@@ -7,6 +7,7 @@ use quorate_support::{Certificates, ClientCertificates, ROOT, RedisServer, Setti
 use crate::{
     processes::children,
     program::{Running, output, quorate},
+    status::json,
     voters::Voters,
 };
 
@@ -40,6 +41,50 @@ fn the_session_of_another_user_is_no_obstacle() {
     let voters = Voters::start();
     let mut run = voters.quorate(&["run", "a", "--", "true"]);
     assert_eq!(output(run.env("XDG_RUNTIME_DIR", "/proc")).0, 0);
+}
+
+#[test]
+fn without_a_folder_that_can_be_written_there_is_no_deadline_file_and_a_warning_says_why() {
+    let voters = Voters::start();
+    let mut run =
+        voters.quorate(&["run", "a", "--", "sh", "-c", "echo ${QUORATE_DEADLINE_FILE-none}"]);
+    run.env("XDG_RUNTIME_DIR", "/proc/1")
+        .env("TMPDIR", "/proc")
+        .env("QUORATE_DEADLINE_FILE", "an outer one");
+    let (code, said, errors) = output(&mut run);
+    assert_eq!((code, &*said), (0, "none\n"), "{errors}");
+    let begin = "quorate: no QUORATE_DEADLINE_FILE for the command: /proc: ";
+    let end = "; set XDG_RUNTIME_DIR or TMPDIR to a folder that can be written\n";
+    assert!(errors.starts_with(begin) && errors.ends_with(end), "{errors}");
+}
+
+#[test]
+fn times_are_written_alike_in_options_variables_and_the_file() {
+    let voters = Voters::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.toml");
+    let client = |arguments: &[&str]| {
+        let mut client = voters.quorate(arguments);
+        client.env("QUORATE_LONGEST_LEASE", "2m").env_remove("QUORATE_LEASE");
+        client.env("QUORATE_VOTER_DEADLINE", "150ms");
+        client
+    };
+    for (text, in_file, ms) in [
+        ("3", "3", 3_000),
+        ("3", "'3'", 3_000),
+        ("3s", "'3s'", 3_000),
+        ("1500ms", "'1500ms'", 1_500),
+        ("1m", "'1m'", 60_000),
+    ] {
+        let (code, _, errors) = output(&mut client(&["run", "a", "--wait", text, "--", "true"]));
+        assert_eq!(code, 0, "{text}: {errors}");
+        fs::write(&file, format!("lease = {in_file}\n")).unwrap();
+        let mut by_file = client(&["status", "--json", "--config", file.to_str().unwrap()]);
+        let mut by_variable = client(&["status", "--json"]);
+        for command in [&mut by_file, by_variable.env("QUORATE_LEASE", text)] {
+            assert_eq!(json(command).1["survey"]["lease_ms"], ms, "{text}");
+        }
+    }
 }
 
 // The program under test may have been built beside tests that want TLS anyway.

@@ -1,5 +1,9 @@
 //! The settings of a client: the options that subcommands share, the environment and the file.
 
+/// The library's own file.
+#[path = "../../client/times.rs"]
+mod times;
+
 use std::{
     collections::BTreeMap,
     env,
@@ -293,22 +297,9 @@ fn explain(text: &str, error: &toml::de::Error) -> String {
     format!("line {line}: {}", message.join(", "))
 }
 
-/// A time on the command line: `500ms`, `30s`, `5m`, `1h`, and seconds where no unit follows.
+/// A time on the command line, as the library reads it from a variable.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let unit_ms: u64 = match unit {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => 0,
-    };
-    let number = number.parse::<u64>().ok().filter(|_| unit_ms > 0);
-    let time_ms = number.and_then(|number| number.checked_mul(unit_ms));
-    let expected =
-        "a time is a whole number of seconds, or one with `ms`, `s`, `m` or `h`, as in `500ms`";
-    time_ms.map(Duration::from_millis).ok_or_else(|| expected.to_owned())
+    Ok(times::parse_time(text)?)
 }
 
 /// The time between two looks. Each look asks all servers for all their keys.
@@ -372,10 +363,11 @@ mod tests {
         let wrong = |set_by: &SetBy| {
             let mut setup = Setup::default();
             setup.put_on(of(&SetBy::CommandLine, &voters));
-            setup.put_on(of(set_by, &[("voter_deadline", "5")]));
+            setup.put_on(of(set_by, &[("voter_deadline", "5d")]));
             setup.builder().unwrap_err().what
         };
-        let expected = " is \"5\": a time is a whole number and `ms`, `s`, `m` or `h`, as in `30s`";
+        let expected = " is \"5d\": a time is a whole number of seconds, or one with `ms`, `s`, \
+                        `m` or `h`, as in `500ms`";
         for (set_by, place) in [
             (SetBy::File("a.toml".into()), "a.toml: `voter_deadline`"),
             (SetBy::CommandLine, "--voter-deadline"),
