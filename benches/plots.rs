@@ -82,7 +82,9 @@ const WIDTH: u32 = 480;
 const PANEL: u32 = 200;
 const ACROSS: u32 = 20;
 const NAMES: u32 = 24;
-const LETTERS: (&str, u32) = ("sans-serif", 18);
+/// Of letters and axes: as easy to read on a white page as on a dark one, and the ground is the
+/// page's. So are the colours of the lines.
+const GREY: RGBColor = RGBColor(122, 128, 138);
 
 /// Line after line, its points from left to right.
 type Points = Vec<Vec<(f64, f64)>>;
@@ -139,7 +141,6 @@ impl Plot {
         let names = NAMES * u32::try_from(self.lines.len().div_ceil(2))?;
         let height = count * PANEL + ACROSS + names;
         let area = SVGBackend::with_string(svg, (WIDTH, height)).into_drawing_area();
-        area.fill(&WHITE)?;
         let all = || panels.iter().flatten().flatten();
         let (across, upwards) =
             (range(all().map(|point| point.0)), range(all().map(|point| point.1)));
@@ -159,7 +160,7 @@ impl Plot {
         for (at, ((_, name), color)) in (0..).zip(self.lines.iter().zip(COLORS)) {
             let (left, top) = (20 + at % 2 * 230, 16 + at / 2 * 24);
             area.draw(&PathElement::new([(left, top), (left + 20, top)], color.stroke_width(3)))?;
-            area.draw(&Text::new(*name, (left + 28, top - 8), LETTERS))?;
+            area.draw(&Text::new(*name, (left + 28, top - 8), letters()))?;
         }
         Ok(())
     }
@@ -179,14 +180,16 @@ impl Plot {
             title => format!("{title}: {}", self.upwards),
         };
         let mut chart = ChartBuilder::on(area);
-        chart.margin(8).margin_right(20).y_label_area_size(68).caption(title, LETTERS);
+        chart.margin(8).margin_right(20).y_label_area_size(68).caption(title, letters());
         chart.x_label_area_size(if is_last { 30 + ACROSS } else { 30 });
         let mut chart =
             chart.build_cartesian_2d((*left..*right).log_scale(), (*bottom..*top).log_scale())?;
         chart
             .configure_mesh()
             .x_desc(if is_last { self.across } else { "" })
-            .label_style(LETTERS)
+            .label_style(letters())
+            .axis_style(GREY)
+            .bold_line_style(GREY.mix(0.3))
             .light_line_style(TRANSPARENT)
             .x_labels(6)
             .y_labels(5)
@@ -200,6 +203,10 @@ impl Plot {
         }
         Ok(())
     }
+}
+
+fn letters() -> TextStyle<'static> {
+    ("sans-serif", 18).into_font().color(&GREY)
 }
 
 /// A cell's first number. Where it misses a bar it is bold.
@@ -233,7 +240,10 @@ mod tests {
         let points = plot.points(&plot.table(table).unwrap(), "").unwrap();
         let expected = [[(1e3, 0.27), (1e4, 15.43)], [(1e3, 0.22), (1e4, 0.62)]];
         assert_eq!(points, expected);
-        assert_eq!(plot.draw(table).unwrap().matches("<circle").count(), 4);
+        let svg = plot.draw(table).unwrap();
+        assert_eq!(svg.matches("<circle").count(), 4);
+        let is_for_one_ground = ["#000000", "#FFFFFF", "<rect"].iter().any(|it| svg.contains(it));
+        assert!(!is_for_one_ground, "{svg}");
         for lacking in ["| servers", "| 1000 ", "0.22"].map(|cell| table.replacen(cell, "| -", 1)) {
             assert!(plot.draw(&lacking).is_err(), "{lacking}");
         }
