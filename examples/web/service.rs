@@ -1,4 +1,6 @@
-//! An HTTP service that works under locks, and tells how it stands.
+//! A complete HTTP service that works under locks: copy this file, and put your work into
+//! `work_alone`. It answers 409 with `Retry-After` while another request has the lock, has metrics
+//! and a readiness probe, and ends well at SIGTERM. What it needs stands in `Cargo.toml` beside it.
 //!
 //! ```text
 //! export QUORATE_VOTERS="redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3"
@@ -12,7 +14,8 @@
 //! It listens at `QUORATE_LISTEN` (127.0.0.1:8080), takes further settings from the variables that
 //! `Builder::from_env` reads, logs to standard error as `RUST_LOG` says (`info,fred=off`), and ends
 //! at ctrl-c and SIGTERM: when it has answered, or ten seconds later, and has given its locks back.
-//! Without voters it runs on embedded ones, shows some requests to itself, and ends.
+//! Without voters it runs on embedded ones, shows some requests to itself, and ends: `show` and all
+//! below it are only for that.
 //!
 //! Here the request names the lock. A real service knows its own, and lets nobody else name one.
 
@@ -21,7 +24,10 @@ use std::{env, error::Error, future::Future, io, net::SocketAddr, sync::Arc, tim
 use axum::{
     Router,
     extract::{Path, State},
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{
+        StatusCode,
+        header::{CONTENT_TYPE, RETRY_AFTER},
+    },
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -41,6 +47,9 @@ type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// For so long a request waits for a lock that another has.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// What an HTTP client is told to wait, in seconds: a little longer than most work takes.
+/// `Error::lease_left` is only a bound, the rest of the holder's lease, up to 30 s.
+const WAIT: &str = "1";
 /// How long work takes, unless the request says it.
 const WORK: Duration = Duration::from_millis(50);
 /// And at most.
@@ -138,27 +147,32 @@ async fn work(
         return answer(StatusCode::BAD_REQUEST, &json!({ "error": error }));
     };
     let error = match work_alone(&service.quorum, &name, time).await {
-        Ok(Some(token)) => return answer(StatusCode::OK, &json!({ "token": u64::from(token) })),
-        Ok(None) => return answer(StatusCode::CONFLICT, &json!({ "error": "another has it" })),
+        Ok(token) => return answer(StatusCode::OK, &json!({ "token": u64::from(token) })),
         Err(error) => error,
     };
-    let status = match &error {
-        error if error.is_no_quorum() || error.is_closed() => StatusCode::SERVICE_UNAVAILABLE,
-        error if error.is_invalid() => StatusCode::BAD_REQUEST,
-        // It was lost: the work was not finished, or may not have been alone.
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
-    };
+    // For the operator alone: the error names hosts and holds.
     tracing::warn!(lock = name, %error, "no work");
-    answer(status, &json!({ "error": error.to_string() }))
+    let later = |status, text| {
+        ([(RETRY_AFTER, WAIT)], answer(status, &json!({ "error": text }))).into_response()
+    };
+    match &error {
+        error if error.is_busy() => later(StatusCode::CONFLICT, "another request has the lock"),
+        error if error.is_no_quorum() || error.is_closed() => {
+            later(StatusCode::SERVICE_UNAVAILABLE, "no lock can be had now")
+        }
+        error if error.is_invalid() => {
+            answer(StatusCode::BAD_REQUEST, &json!({ "error": error.to_string() }))
+        }
+        // It was lost: the work was not finished, or may not have been alone.
+        _ => answer(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            &json!({ "error": "the work may not be done" }),
+        ),
+    }
 }
 
-/// Nothing, where another has the lock for too long.
-async fn work_alone(
-    quorum: &Quorate,
-    name: &str,
-    time: Duration,
-) -> Result<Option<Token>, quorate::Error> {
-    let Some(guard) = quorum.mutex(name).lock_within(PATIENCE).await? else { return Ok(None) };
+async fn work_alone(quorum: &Quorate, name: &str, time: Duration) -> Result<Token, quorate::Error> {
+    let guard = quorum.mutex(name).lock_or_busy(PATIENCE).await?;
     // What the work changes should be told this token, and refuse a lower one.
     let token = guard.token();
     // Dropped between two of its steps where the lock is lost.
@@ -168,7 +182,7 @@ async fn work_alone(
         Err(error) if error.is_unconfirmed() => tracing::warn!(lock = name, %error, "not released"),
         released => released?,
     }
-    Ok(Some(token))
+    Ok(token)
 }
 
 /// Whether locks can be given; why not, by voter.

@@ -141,8 +141,16 @@ impl Server {
     }
 }
 
-/// The status and the body of the answer. As HTTP/1.0, so that no answer comes in chunks.
+/// The status and the body of the answer.
 fn ask(port: u16, method: &str, path: &str, body: &str) -> Result<(u16, String), String> {
+    let answer = whole_answer(port, method, path, body)?;
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    status.zip(body).ok_or_else(|| format!("no HTTP: {answer}"))
+}
+
+/// As HTTP/1.0, so that no answer comes in chunks.
+fn whole_answer(port: u16, method: &str, path: &str, body: &str) -> Result<String, String> {
     let head = format!("{method} {path} HTTP/1.0\r\nHost: localhost");
     let request = format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let answer = || {
@@ -153,10 +161,7 @@ fn ask(port: u16, method: &str, path: &str, body: &str) -> Result<(u16, String),
         let mut answer = String::new();
         stream.read_to_string(&mut answer).map(|_| answer)
     };
-    let answer = answer().map_err(|error: std::io::Error| error.to_string())?;
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-    status.zip(body).ok_or_else(|| format!("no HTTP: {answer}"))
+    answer().map_err(|error: std::io::Error| error.to_string())
 }
 
 fn start_service(voters: &[RedisServer]) -> Server {
@@ -222,6 +227,31 @@ fn queries(job: &str) -> Vec<(String, String)> {
         queries.collect::<Vec<_>>()
     });
     queries.collect()
+}
+
+// What a user copies: it says when to come again, and at SIGTERM it answers first.
+#[test]
+fn the_service_answers_409_with_retry_after_and_finishes_its_work_when_it_is_told_to_end() {
+    let voters = RedisServer::start_many(&Settings::new(), 3);
+    let service = start_service(&voters);
+    let port = service.port;
+    let work = move |time: &str| whole_answer(port, "POST", "/jobs/report", time).expect("HTTP");
+    let is_refused = |answer: &str| answer.starts_with("HTTP/1.0 409 ");
+    // While it is asked below whether the lock is held, this one may be refused.
+    let long = thread::spawn(move || {
+        std::iter::repeat_with(|| work("6000")).find(|answer| !is_refused(answer))
+    });
+    let refused = succeeds("it is held", || match work("0") {
+        answer if is_refused(&answer) => Ok(answer),
+        other => Err(other),
+    });
+    assert!(refused.to_lowercase().contains("\r\nretry-after: 1\r\n"), "{refused}");
+    let holds = |server: &RedisServer| server.keys().contains(&"quorate:{report}".to_owned());
+    assert!(voters.iter().any(holds) && !refused.contains("127.0.0.1"), "{refused}");
+    assert!(service.end().success());
+    let done = long.join().expect("it does not panic").expect("there is always another");
+    assert!(done.starts_with("HTTP/1.0 200 "), "it is answered before the end: {done}");
+    assert!(!voters.iter().any(holds), "the lock is given back");
 }
 
 #[test]
