@@ -200,9 +200,10 @@ fn completions_man_pages_and_help_are_made_of_one_definition() {
     let (code, help, errors) = output(&mut quorate(["--help"]));
     assert_eq!((code, &*errors), (0, ""));
     let folder = tempfile::tempdir().unwrap();
-    let (code, _, errors) = output(quorate(["man"]).arg(folder.path()));
-    assert_eq!(code, 0, "{errors}");
-    let page = |name: &str| fs::read_to_string(folder.path().join(name)).expect("it is there");
+    let pages = folder.path().join("of/all");
+    let (code, _, errors) = output(quorate(["man"]).arg(&pages));
+    assert_eq!(code, 0, "it makes the folder: {errors}");
+    let page = |name: &str| fs::read_to_string(pages.join(name)).expect("it is there");
     let (_, commands) = help.split_once("Commands:\n").expect("help lists them");
     let commands = commands.lines().take_while(|line| !line.is_empty());
     let commands: Vec<_> = commands.map(|line| line.split_whitespace().next().unwrap()).collect();
@@ -211,7 +212,19 @@ fn completions_man_pages_and_help_are_made_of_one_definition() {
     for command in commands {
         let (_, help, _) = output(&mut quorate([command, "--help"]));
         // As roff writes them.
-        let page = page(&format!("quorate-{command}.1")).replace('\\', "");
+        let page = page(&format!("quorate-{command}.1"));
+        let page =
+            ["\\fB", "\\fI", "\\fR", "\\"].iter().fold(page, |page, sign| page.replace(sign, ""));
+        let synopsis = page.split_once(".SH SYNOPSIS\n").expect("it has one").1;
+        let synopsis = synopsis.lines().next().expect("it has a line");
+        let values = help.lines().filter_map(|line| line.trim_start().strip_prefix('-'));
+        for (option, value) in values.filter_map(|line| line.split_once("--")?.1.split_once(" <")) {
+            let value = value.split('>').next().expect("it ends");
+            let shown = format!("--{option} {value}");
+            assert!(synopsis.contains(&shown), "{command} has no {shown}: {synopsis}");
+        }
+        let has_command = help.contains("-- <CMD>...");
+        assert_eq!(synopsis.ends_with(" -- CMD..."), has_command, "{command}: {synopsis}");
         let options = help.lines().filter_map(|line| line.trim_start().strip_prefix('-'));
         let longs = options.filter_map(|line| line.split_once("--")?.1.split([' ', ',']).next());
         let longs = longs.map(|long| long.trim_end_matches('.'));

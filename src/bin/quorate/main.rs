@@ -12,6 +12,7 @@ mod clock;
 mod console;
 mod doctor;
 mod lock;
+mod man;
 mod process;
 mod run;
 mod screen;
@@ -87,7 +88,7 @@ Examples:
   quorate man /usr/local/share/man/man1
   quorate man . && man ./quorate-run.1")]
 struct ManOptions {
-    /// The folder in which quorate.1, quorate-run.1 and so on are written
+    /// The folder in which quorate.1, quorate-run.1 and so on are written; it is made if needed
     folder: PathBuf,
 }
 
@@ -121,7 +122,7 @@ fn dispatch(line: CommandLine, console: &Console) -> Result<ExitCode, Failure> {
     match line.subcommand {
         Subcommand::Run(options) => on(here, run::run(options, console)),
         Subcommand::Lead(options) => on(here, run::lead(options, console)),
-        Subcommand::Leader(options) => on(here, run::leader(options)),
+        Subcommand::Leader(options) => on(here, run::leader(options, console)),
         Subcommand::Status(options) => on(here, status::run(options, shows_all)),
         Subcommand::Doctor(options) => on(here, doctor::run(options, shows_all)),
         Subcommand::Break(options) => on(here, break_hold::run(options, console)),
@@ -132,7 +133,7 @@ fn dispatch(line: CommandLine, console: &Console) -> Result<ExitCode, Failure> {
         Subcommand::Try(options) => on(here, try_out::run(options, console)),
         Subcommand::Completions(options) => completions(&options),
         Subcommand::Man(ManOptions { folder }) => {
-            let written = clap_mangen::generate_to(CommandLine::command(), &folder);
+            let written = man::write(CommandLine::command(), &folder);
             written.map_err(Failure::system(folder.display()))?;
             Ok(Code::Fine.into())
         }
