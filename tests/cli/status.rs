@@ -316,6 +316,39 @@ fn watched_on_a_terminal_it_is_drawn_in_place_until_the_user_ends_it() {
 }
 
 #[test]
+fn on_a_narrow_screen_a_name_is_shortened_and_its_holder_is_not() {
+    let voters = Voters::start();
+    let name = "billing/2026-11/invoices/of-the-european-branch/nr-10042";
+    assert_eq!(name.len(), 56);
+    let holder = hold(&voters, &[name]);
+    let client = client_name(holder.id());
+    for (columns, begin, end) in [(80, "billing", "10042"), (60, "bill", "0042")] {
+        for arguments in [&["status", "--watch"][..], &["status", name, "--watch"]] {
+            let watch = voters.quorate(arguments);
+            let words: Vec<_> = [watch.get_program()].into_iter().chain(watch.get_args()).collect();
+            let words: Vec<_> =
+                words.iter().map(|word| word.to_str().expect("it is text")).collect();
+            let line = format!("stty rows 24 cols {columns}; exec {}", words.join(" "));
+            let mut screen = Screen::run(&line, &watch);
+            screen.shows("\x1b[J");
+            let shown = screen.shown();
+            let shown = shown.split("\x1b[J").next().expect("a look").replace("\x1b[H", "\r\n");
+            let lines: Vec<_> = shown.split("\r\n").collect();
+            assert!(lines.iter().all(|line| width(line) <= columns), "{shown:?}");
+            let named = lines.iter().position(|line| line.contains(begin)).expect("it is named");
+            assert!(lines[named].contains('…') && lines[named].contains(end), "{shown:?}");
+            // On a host with a long name, in the next line.
+            assert!(lines[named..].concat().contains(&client), "{client}: {shown:?}");
+            screen.press("\x03");
+            assert_eq!(screen.end(), Some(0));
+            let shown = screen.shown();
+            let (_, after) = shown.rsplit_once("\x1b[?1049l").expect("it is left");
+            assert!(after.contains(name), "what stays is whole: {after:?}");
+        }
+    }
+}
+
+#[test]
 fn watched_by_a_program_each_look_is_a_line() {
     let voters = Voters::start();
     let arguments = ["status", "a", "--watch", "--json", "--interval", "100ms"];

@@ -18,6 +18,7 @@ use tempfile::TempDir;
 use crate::{
     processes::{children, is_alive},
     program::{Running, output, quorate, with_environment_of},
+    screen::Screen,
     status::json,
 };
 
@@ -41,8 +42,9 @@ impl Tried {
         let (mut export, mut commands) = (String::new(), Vec::new());
         while commands.len() < 6 {
             let line = running.says();
-            if line.starts_with("export ") {
-                export = line;
+            let is_open = export.matches('\'').count() % 2 == 1;
+            if line.starts_with("export ") || is_open {
+                export = format!("{export}{line}\n");
             } else if let Some(command) = line.strip_prefix("   ") {
                 commands.push(command.to_owned());
             }
@@ -64,7 +66,7 @@ impl Tried {
     }
 
     fn ports(&self) -> Vec<&str> {
-        let urls = self.export.split('\'').nth(1).expect("they are quoted").split(' ');
+        let urls = self.export.split('\'').nth(1).expect("they are quoted").split_whitespace();
         urls.filter_map(|url| url.strip_prefix("redis://127.0.0.1:")).collect()
     }
 
@@ -82,6 +84,30 @@ fn two_seconds_after_the_start_a_lock_is_held_by_the_line_that_is_printed() {
     let took = started.elapsed();
     assert_eq!((code, &*said), (0, "held\n"), "{errors}");
     assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
+#[test]
+fn what_it_says_is_broken_between_words() {
+    let folder = tempfile::tempdir().expect("a temp dir");
+    for (columns, whole) in
+        [(79, "In another terminal:"), (40, "Hold a lock while a command runs. The")]
+    {
+        let mut tried = quorate(["try"]);
+        let program = tried.get_program().to_str().expect("it is text").to_owned();
+        let line = format!("stty rows 40 cols {columns}; exec {program} try");
+        let mut screen = Screen::run(&line, tried.env("TMPDIR", folder.path()));
+        screen.shows("quorate leader scheduler");
+        screen.press("\x03");
+        assert_eq!(screen.end(), Some(0));
+        let shown = screen.shown();
+        let is_copied = |line: &&str| line.starts_with("export ") || line.starts_with("  ");
+        let lines: Vec<_> = shown.lines().filter(|line| !is_copied(line)).collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= columns), "{shown}");
+        assert!(lines.len() >= 8 && shown.contains(whole), "{shown}");
+        // The three addresses that are copied have room, too.
+        let urls = shown.lines().filter(|line| line.starts_with("  redis://127.0.0.1:"));
+        assert_eq!(urls.filter(|line| line.len() < 40).count(), 3, "{shown}");
+    }
 }
 
 #[test]

@@ -27,11 +27,35 @@ pub(crate) enum Tone {
 
 /// Some lines.
 #[derive(Default)]
-pub(crate) struct Frame(Vec<(Tone, String)>);
+pub(crate) struct Frame(Vec<Line>);
+
+struct Line {
+    tone: Tone,
+    text: String,
+    name: Option<NameInLine>,
+}
+
+/// A name in a line that has something to say of it. Where a screen is narrow, the name gives way.
+#[derive(Clone, Copy)]
+struct NameInLine {
+    /// Before it, in columns.
+    start: usize,
+    /// For the name.
+    width: usize,
+    /// In all; in a table for its widest line, so that columns stay columns.
+    total: usize,
+}
 
 impl Frame {
     pub(crate) fn line(&mut self, tone: Tone, text: impl Into<String>) {
-        self.0.push((tone, text.into()));
+        self.0.push(Line { tone, text: text.into(), name: None });
+    }
+
+    /// A line about this name.
+    pub(crate) fn about(&mut self, tone: Tone, [before, name, after]: [&str; 3]) {
+        let text = format!("{before}{name}{after}");
+        let [start, width, total] = [before, name, &text].map(|text| text.chars().count());
+        self.0.push(Line { tone, text, name: Some(NameInLine { start, width, total }) });
     }
 
     pub(crate) fn blank(&mut self) {
@@ -62,6 +86,15 @@ impl Frame {
 
     /// Columns as wide as their longest text, below their headings.
     pub(crate) fn table(&mut self, headings: &[&str], rows: &[(Tone, Vec<String>)]) {
+        self.rows(headings, rows, false);
+    }
+
+    /// The same, with names in the first column.
+    pub(crate) fn table_of_names(&mut self, headings: &[&str], rows: &[(Tone, Vec<String>)]) {
+        self.rows(headings, rows, true);
+    }
+
+    fn rows(&mut self, headings: &[&str], rows: &[(Tone, Vec<String>)], has_names: bool) {
         let texts = |column: usize| rows.iter().map(move |(_, row)| row[column].as_str());
         let width = |column: usize| {
             let texts = texts(column).chain([headings[column]]);
@@ -75,26 +108,74 @@ impl Frame {
             }
             line.trim_end().to_owned()
         };
-        self.line(Tone::Heading, row(&mut headings.iter().copied()));
+        let name = has_names.then(|| {
+            let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+            NameInLine { start: 0, width: widths[0], total }
+        });
+        let text = row(&mut headings.iter().copied());
+        self.0.push(Line { tone: Tone::Heading, text, name });
         for (tone, texts) in rows {
-            self.line(*tone, row(&mut texts.iter().map(String::as_str)));
+            let text = row(&mut texts.iter().map(String::as_str));
+            self.0.push(Line { tone: *tone, text, name });
         }
     }
 
     /// All lines, with their ends.
     pub(crate) fn shown(&self, has_colour: bool) -> String {
-        let lines = self.0.iter().map(|(tone, text)| coloured(*tone, text, has_colour) + "\n");
+        let lines = self.0.iter().map(|line| coloured(line.tone, &line.text, has_colour) + "\n");
         lines.collect()
     }
 
     /// As many lines, and as much of each, as a screen has room for.
     pub(crate) fn cut(&self, width: usize, height: usize, has_colour: bool) -> Vec<String> {
-        let cut = |(tone, text): &(Tone, String)| {
-            let text: String = text.chars().take(width).collect();
-            coloured(*tone, &text, has_colour)
+        let cut = |line: &Line| {
+            let coloured = |text: &String| coloured(line.tone, text, has_colour);
+            line.fitted(width).iter().map(coloured).collect::<Vec<_>>()
         };
-        self.0.iter().take(height).map(cut).collect()
+        self.0.iter().flat_map(cut).take(height).collect()
     }
+}
+
+impl Line {
+    /// A name keeps this width.
+    const NAME: usize = 9;
+
+    /// What is said of a name is never cut: what still has no room goes on in the next line.
+    fn fitted(&self, width: usize) -> Vec<String> {
+        let Some(NameInLine { start, width: room, total }) = self.name else {
+            return vec![self.text.chars().take(width).collect()];
+        };
+        let left = room.saturating_sub(total.saturating_sub(width)).max(room.min(Self::NAME));
+        let signs: Vec<char> = self.text.chars().collect();
+        let (before, rest) = signs.split_at(start);
+        let (name, after) = rest.split_at(room.min(rest.len()));
+        let text = |signs: &[char]| signs.iter().collect::<String>();
+        let name = shortened(text(name).trim_end(), left);
+        let mut rest = format!("{}{name:left$}{}", text(before), text(after));
+        let mut lines = Vec::new();
+        while rest.chars().count() > width.max(1) {
+            let end = rest.char_indices().nth(width.max(1)).map_or(rest.len(), |(at, _)| at);
+            // Between two words, if there are two.
+            let is_between = rest[end..].starts_with(' ');
+            let blank = rest[..end].rfind(' ').filter(|at| *at > 0 && !is_between);
+            let end = blank.unwrap_or(end);
+            let next = rest.split_off(end).trim_start().to_owned();
+            lines.push(mem::replace(&mut rest, next).trim_end().to_owned());
+        }
+        lines.push(rest);
+        lines
+    }
+}
+
+/// In the middle: names begin alike, and end with what tells them apart.
+fn shortened(name: &str, most: usize) -> String {
+    let count = name.chars().count();
+    if count <= most {
+        return name.to_owned();
+    }
+    let (head, tail) = (most / 2, most.saturating_sub(1) - most / 2);
+    let begin = name.chars().take(head);
+    begin.chain(['…']).chain(name.chars().skip(count - tail)).collect()
 }
 
 fn coloured(tone: Tone, text: &str, has_colour: bool) -> String {
@@ -288,6 +369,29 @@ mod tests {
         assert_eq!(frame.shown(false), "A       B\né       long text\nlonger\n");
         assert_eq!(frame.cut(3, 2, false), ["A  ", "é  "]);
         assert!(frame.shown(true).ends_with("\x1b[31mlonger\x1b[0m\n"));
+    }
+
+    #[test]
+    fn a_name_gives_way_to_what_is_said_of_it() {
+        let mut frame = Frame::default();
+        frame.about(Tone::Plain, ["mutex `", "invoice:1234567890", "`: held by web-1"]);
+        let row = |name: &str| vec![name.to_owned(), "5s".to_owned(), "web-1".to_owned()];
+        let rows = [row("invoice:1234567890"), row("b")].map(|row| (Tone::Plain, row));
+        frame.table_of_names(&["LOCK", "LEFT", "HELD BY"], &rows);
+        let cut = |width| frame.cut(width, 9, false);
+        let all = ["mutex `invoice:1234567890`: held by web-1"];
+        assert_eq!(cut(41)[..1], all);
+        assert_eq!(cut(40)[0], "mutex `invoice:…34567890`: held by web-1");
+        let rows = [
+            "LOCK             LEFT  HELD BY",
+            "invoice…4567890  5s    web-1",
+            "b                5s    web-1",
+        ];
+        assert_eq!(cut(30)[2..], rows);
+        // With the least of a name, the rest goes on.
+        assert_eq!(cut(20)[..2], ["mutex `invo…7890`:", "held by web-1"]);
+        assert_eq!(cut(20)[2..6], ["LOCK       LEFT", "HELD BY", "invo…7890  5s", "web-1"]);
+        assert_eq!(frame.cut(41, 2, false).len(), 2);
     }
 
     #[test]

@@ -382,7 +382,7 @@ fn show_name(frame: &mut Frame, locks: &[LockSeen]) {
     }
     if locks.iter().all(|lock| lock.seen.is_ok() && lock.wanted().is_none()) {
         let name = quoted(&locks[0].name);
-        frame.line(Tone::Good, format!("`{name}`: free, and nobody waits"));
+        frame.about(Tone::Good, ["`", &name, "`: free, and nobody waits"]);
     }
 }
 
@@ -454,8 +454,8 @@ fn summary(seen: &LockView) -> String {
 
 fn show_lock(frame: &mut Frame, seen: &LockView) {
     let voters = seen.voters.len();
-    let heading = format!("{} `{}`: {}", seen.kind, quoted(&seen.name), summary(seen));
-    frame.line(Tone::Heading, heading);
+    let (before, after) = (format!("{} `", seen.kind), format!("`: {}", summary(seen)));
+    frame.about(Tone::Heading, [&before, &quoted(&seen.name), &after]);
     let answered = seen.voters.iter().filter(|view| view.state.is_ok()).count();
     let (tone, text) = match agree(seen) {
         true => (Tone::Good, format!("all {voters} voters agree")),
@@ -548,7 +548,7 @@ fn show_found(frame: &mut Frame, found: &FoundLocks, locks: &[LockSeen], shows_a
     if !rows.is_empty() {
         let headings = ["LOCK", "KIND", "LEFT", "WAITING", "HELD BY", "TOKEN"];
         let columns = headings.len() - usize::from(!shows_all);
-        frame.table(&headings[..columns], &rows);
+        frame.table_of_names(&headings[..columns], &rows);
     }
 }
 

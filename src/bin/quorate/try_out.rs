@@ -26,7 +26,7 @@ use crate::{
     console::{Code, Console, Failure},
     process::{INTERRUPTS, PrivateFolder, Signals},
     run::{WaitingCommand, Watcher},
-    screen,
+    screen::{self, Frame, Tone},
 };
 
 /// Start three servers on this machine, to try locks with
@@ -90,7 +90,7 @@ pub(crate) async fn run(_: TryOptions, console: &Console) -> Result<Code, Failur
 async fn serve(console: &Console) -> Result<Code, Failure> {
     let mut ended = Signals::listen(&[Signal::SIGCHLD])?;
     let mut servers = Servers::start(installed()?).await?;
-    screen::print_bytes(servers.introduction().as_bytes())?;
+    screen::print_bytes(servers.introduction(screen::width()).as_bytes())?;
     while !servers.running.is_empty() {
         ended.next().await;
         servers.look(console);
@@ -155,7 +155,7 @@ impl Servers {
         let folder =
             PrivateFolder::create(&env::temp_dir()).map_err(Failure::system("a folder"))?;
         let mut watcher =
-            Watcher::start(folder.path(), None).map_err(Failure::system("the watcher"))?;
+            Watcher::start(Some(folder.path()), None).map_err(Failure::system("the watcher"))?;
         let leader =
             WaitingCommand::start(&["true".into()]).map_err(Failure::system("the group"))?;
         watcher.watch(leader.group()).map_err(Failure::system("the watcher"))?;
@@ -206,25 +206,29 @@ impl Servers {
         Ok(())
     }
 
-    fn introduction(&self) -> String {
+    fn introduction(&self, width: Option<usize>) -> String {
         let ports: Vec<_> = self.running.iter().map(|server| server.port.to_string()).collect();
         let urls: Vec<_> = ports.iter().map(|port| format!("redis://127.0.0.1:{port}")).collect();
-        let (voters, ports) = (urls.join(" "), ports.join(", "));
+        let (voters, ports) = (urls.join("\n  "), ports.join(", "));
         let ids: Vec<_> = self.running.iter().map(|server| server.process.id()).collect();
         let (two, last) = (format!("{} {}", ids[0], ids[1]), ids[2]);
         let password = self.folder.path().join(PASSWORD).display().to_string();
         let password = password.replace('\'', r"'\''");
-        format!(
+        let text = format!(
             "\
-Three servers listen to 127.0.0.1 (ports {ports}) until you press Ctrl-C. In another terminal:
+Three servers listen to 127.0.0.1 (ports {ports}) until Ctrl-C.
+In another terminal:
 
-export QUORATE_VOTERS='{voters}' QUORATE_USER=quorate QUORATE_PASSWORD_FILE='{password}'
+export QUORATE_VOTERS='
+  {voters}'
+export QUORATE_USER=quorate
+export QUORATE_PASSWORD_FILE='{password}'
 
-1. Hold a lock while a command runs. In a third terminal, the same line waits for the first.
+1. Hold a lock while a command runs. The same line in a third terminal waits.
    quorate run demo -- sh -c 'while sleep 1; do date; done'
-2. Kill one of the servers meanwhile. The command goes on, and new locks are granted.
+2. Kill a server meanwhile. The command goes on, and new locks are granted.
    kill -9 {last}
-3. Stop the other two. The command is ended within 20 s, before its lock is lost. Then continue.
+3. Stop the other two: the command is ended within 20 s. Then continue them.
    kill -STOP {two}
    kill -CONT {two}
 4. See which servers answer, and who holds a lock.
@@ -232,7 +236,19 @@ export QUORATE_VOTERS='{voters}' QUORATE_USER=quorate QUORATE_PASSWORD_FILE='{pa
 5. Lead an election while a command runs. This command asks who leads.
    quorate lead scheduler --value \"$(hostname)\" -- quorate leader scheduler
 "
-        )
+        );
+        let mut frame = Frame::default();
+        for line in text.lines() {
+            // What is to be copied stays as it is.
+            if line.starts_with("export ") || line.starts_with(' ') {
+                frame.line(Tone::Plain, line);
+            } else {
+                let is_step = line.starts_with(|sign: char| sign.is_ascii_digit());
+                let (head, text) = line.split_at(if is_step { 3 } else { 0 });
+                frame.wrapped(Tone::Plain, head, text, width);
+            }
+        }
+        frame.shown(false)
     }
 
     /// Says which have ended.
