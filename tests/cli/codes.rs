@@ -149,6 +149,38 @@ fn the_command_knows_its_lock_and_its_deadline() {
 fn many_read_while_nobody_writes() {
     let voters = Voters::start();
     let sleep = "echo token:$QUORATE_TOKEN; exec sleep 1000";
+// The first row of the table of `--max-hold`.
+#[test]
+fn a_command_is_asked_to_end_a_margin_and_the_grace_before_the_longest_hold() {
+    let voters = Voters::start();
+    let script = "trap 'date +%s%3N; exit 0' TERM; echo $QUORATE_TOKEN
+        cat $QUORATE_DEADLINE_FILE; while true; do sleep 0.01; done";
+    let mut run = voters.run(&["a", "--max-hold", "3s", "--lease", "30s"], script);
+    let mut running = Running::start(run.env("QUORATE_LONGEST_LEASE", "30s"));
+    let number = || running.says().parse::<u64>().expect("a number");
+    let [granted, killed, asked] = [number() / 1_000, number(), number()];
+    // A token is about the time of the attempt.
+    let after = killed - granted;
+    assert!((2_600..=3_500).contains(&after), "SIGKILL after {after} ms");
+    let left = killed.checked_sub(asked).expect("it was asked to end before");
+    assert!((300..=1_010).contains(&left), "SIGTERM {left} ms before SIGKILL");
+    assert_eq!(running.end().0, 76);
+}
+
+#[test]
+fn a_command_under_two_locks_is_told_of_the_inner_one() {
+    let voters = Voters::start();
+    let script = "echo $QUORATE_TOKEN; exec \"$@\"";
+    let inner = voters.run(&["b", "--read"], "echo $QUORATE_LOCK ${QUORATE_TOKEN-none}");
+    let inner: Vec<_> = [inner.get_program()].into_iter().chain(inner.get_args()).collect();
+    let inner: Vec<_> = inner.iter().map(|word| word.to_str().expect("it is text")).collect();
+    let outer = [&["run", "a", "--", "sh", "-c", script, "sh"][..], &inner].concat();
+    let (code, said, errors) = output(&mut voters.quorate(&outer));
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!((code, lines.len(), lines[2]), (0, 3, "b none"), "{said}{errors}");
+    assert!(lines[0].parse::<u64>().is_ok(), "{said}");
+}
+
     let reader = Running::start(&mut voters.run(&["a", "--read"], sleep));
     assert_eq!(reader.says(), "token:", "reads have none");
     assert_eq!(output(&mut voters.run(&["a", "--read", "--try"], "true")).0, 0);

@@ -73,6 +73,9 @@ impl WaitingCommand {
     }
 }
 
+/// The variables that not every command is given.
+const SOME: [&str; 3] = ["QUORATE_TOKEN", "QUORATE_SLOT", "QUORATE_DEADLINE_FILE"];
+
 /// The last that comes through the gate.
 const GO: &[u8] = b"go";
 
@@ -103,7 +106,12 @@ pub(crate) fn start(arguments: &[OsString]) -> Code {
     let failure = match opened.map(read_gate) {
         Err(cause) => Failure::system(path)(cause),
         Ok(Some(variables)) if getppid() == Pid::from_raw(parent) => {
-            let cause = Command::new(program).args(arguments).envs(variables).exec();
+            let mut command = Command::new(program);
+            // This program may itself be the command of another: those are of another lock.
+            for name in SOME {
+                command.env_remove(name);
+            }
+            let cause = command.args(arguments).envs(variables).exec();
             let is_missing = cause.kind() == io::ErrorKind::NotFound;
             let code = if is_missing { Code::NotFound } else { Code::NotExecutable };
             Failure::new(code, format!("cannot execute `{}`: {cause}", program.display()))

@@ -63,7 +63,8 @@ Examples:
 
 The command sees QUORATE_LOCK, QUORATE_HOLD, QUORATE_TOKEN (unless it reads or has a permit),
 QUORATE_SLOT (the number of its permit), and QUORATE_DEADLINE_FILE: a file with the time at which
-the command will be killed unless the lock is renewed, in milliseconds since 1970.")]
+the command will be killed unless the lock is renewed, in milliseconds since 1970. It is in a folder
+of XDG_RUNTIME_DIR or TMPDIR; without one that can be written there is none.")]
 pub(crate) struct RunOptions {
     #[command(flatten)]
     kind: KindOptions,
@@ -238,7 +239,7 @@ impl Job<'_> {
         let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
         let builder = setup.builder()?;
         let mut signals = Signals::listen_for_command()?;
-        let ready = Ready::new(command)?;
+        let ready = Ready::new(command, self.console)?;
         let quorum = match unless_ended(&mut signals, &ready, builder.connect()).await {
             Ok(connected) => connected?,
             Err(signal) => return Ok(ended_by(signal)),
@@ -402,7 +403,7 @@ impl Job<'_> {
 struct Ready {
     watcher: Watcher,
     waiting: WaitingCommand,
-    file: DeadlineFile,
+    file: Option<DeadlineFile>,
 }
 
 impl Ready {
@@ -410,9 +411,10 @@ impl Ready {
         // What the command leaves behind is then waited for here.
         #[cfg(target_os = "linux")]
         let _ = nix::sys::prctl::set_child_subreaper(true);
-        let file = DeadlineFile::create().map_err(Failure::system("the file of the deadline"))?;
+        let file = DeadlineFile::create().inspect_err(|why| console.warn(why)).ok();
         let of_watcher = || Failure::system("the watcher");
-        let mut watcher = Watcher::start(file.folder(), None).map_err(of_watcher())?;
+        let folder = file.as_ref().map(DeadlineFile::folder);
+        let mut watcher = Watcher::start(folder, None).map_err(of_watcher())?;
         let waiting = WaitingCommand::start(command).map_err(Failure::system("the command"))?;
         watcher.watch(waiting.group()).map_err(of_watcher())?;
         Ok(Self { watcher, waiting, file })
@@ -441,19 +443,25 @@ async fn supervise(
     let time = lock.remaining().saturating_sub(plan.margin);
     let kill_at = now + time;
     watcher.kill_at(kill_at).map_err(Failure::system("the watcher"))?;
-    DeadlineFile::write(file.folder(), clock::wall() + time)
-        .map_err(Failure::system("the file of the deadline"))?;
-    let group = waiting.go(variables(name, lock, &file));
+    let file = file.filter(|file| {
+        let written = DeadlineFile::write(file.folder(), clock::wall() + time);
+        written
+            .inspect_err(|cause| console.warn(DeadlineFile::refused(file.folder(), cause)))
+            .is_ok()
+    });
+    let group = waiting.go(variables(name, lock, file.as_ref()));
     let around = Surroundings { lock, plan, file, signals, terminal, watcher, kill_at, console };
     Supervisor::run(group, around).await.map_err(Failure::system("the watcher"))
 }
 
-fn variables(name: &str, lock: &LockHeld, file: &DeadlineFile) -> Vec<(&'static str, OsString)> {
-    let mut variables = vec![
-        ("QUORATE_LOCK", name.into()),
-        ("QUORATE_HOLD", lock.hold().to_string().into()),
-        ("QUORATE_DEADLINE_FILE", file.path().into_os_string()),
-    ];
+fn variables(
+    name: &str,
+    lock: &LockHeld,
+    file: Option<&DeadlineFile>,
+) -> Vec<(&'static str, OsString)> {
+    let mut variables =
+        vec![("QUORATE_LOCK", name.into()), ("QUORATE_HOLD", lock.hold().to_string().into())];
+    variables.extend(file.map(|file| ("QUORATE_DEADLINE_FILE", file.path().into_os_string())));
     variables.extend(lock.token().map(|token| ("QUORATE_TOKEN", token.to_string().into())));
     variables.extend(lock.slot().map(|slot| ("QUORATE_SLOT", slot.to_string().into())));
     variables
@@ -490,12 +498,20 @@ struct DeadlineFile(PrivateFolder);
 impl DeadlineFile {
     const NAME: &str = "deadline";
 
-    fn create() -> io::Result<Self> {
+    /// The error says what to set: the command can do without.
+    fn create() -> Result<Self, String> {
         let of_the_session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let of_the_session = of_the_session.filter(|path| path.is_absolute());
         // It may be another user's, as `su` leaves the variable.
         let there = of_the_session.and_then(|path| PrivateFolder::create(&path).ok());
-        there.map_or_else(|| PrivateFolder::create(&env::temp_dir()), Ok).map(Self)
+        let folder = env::temp_dir();
+        let there = there.map_or_else(|| PrivateFolder::create(&folder), Ok);
+        there.map(Self).map_err(|cause| Self::refused(&folder, &cause))
+    }
+
+    fn refused(folder: &Path, cause: &io::Error) -> String {
+        let mend = "set XDG_RUNTIME_DIR or TMPDIR to a folder that can be written";
+        format!("no QUORATE_DEADLINE_FILE for the command: {}: {cause}; {mend}", folder.display())
     }
 
     fn folder(&self) -> &Path {

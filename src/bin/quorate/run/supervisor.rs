@@ -96,7 +96,7 @@ enum Stage {
 pub(crate) struct Surroundings<'a> {
     pub(crate) lock: &'a LockHeld,
     pub(crate) plan: Plan,
-    pub(crate) file: DeadlineFile,
+    pub(crate) file: Option<DeadlineFile>,
     pub(crate) signals: &'a mut Signals,
     pub(crate) terminal: Terminal,
     pub(crate) watcher: Watcher,
@@ -202,13 +202,16 @@ impl<'a> Supervisor<'a> {
             self.replace_watcher()?;
         }
         // Not by this thread: a file may hang.
-        self.around.file.write_soon(kill_at);
+        if let Some(file) = &self.around.file {
+            file.write_soon(kill_at);
+        }
         Ok(())
     }
 
     /// Somebody ended the watcher, or stopped it for long.
     fn replace_watcher(&mut self) -> io::Result<()> {
-        self.around.watcher = Watcher::start(self.around.file.folder(), Some(self.group.id()))?;
+        let folder = self.around.file.as_ref().map(DeadlineFile::folder);
+        self.around.watcher = Watcher::start(folder, Some(self.group.id()))?;
         self.around.watcher.kill_at(self.around.kill_at)
     }
 

@@ -89,12 +89,13 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// It removes the folder when the program did not come to it. A group that runs already is
-    /// watched from the beginning: the program may be killed before it says anything.
-    pub(crate) fn start(folder: &Path, running: Option<Pid>) -> io::Result<Self> {
+    /// It removes the folder, if there is one, when the program did not come to it. A group that
+    /// runs already is watched from the beginning: the program may be killed before it says
+    /// anything.
+    pub(crate) fn start(folder: Option<&Path>, running: Option<Pid>) -> io::Result<Self> {
         let mut command = process::again();
         command.arg0(OsStr::from_bytes(NAME.to_bytes())).arg(WATCH).env_clear();
-        command.env(FOLDER, folder);
+        command.envs(folder.map(|folder| (FOLDER, folder)));
         command.args(running.map(|group| group.to_string()));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // It keeps the mask of the thread that starts it: no signal but SIGKILL ends it, also where
