@@ -1,5 +1,7 @@
 //! What signals do to the program and its command.
 
+use std::time::{Duration, Instant};
+
 use quorate_support::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -48,6 +50,22 @@ fn a_command_that_ignores_it_is_killed_after_the_grace() {
     assert_eq!(running.says(), "ready");
     running.signal(Signal::TERM);
     assert_eq!(running.end().0, 137);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "people wait in real time")]
+fn a_second_ctrl_c_ends_the_grace() {
+    let voters = Voters::start();
+    let script = "trap 'echo asked' INT; echo ready; while true; do sleep 0.05; done";
+    let mut run = voters.run(&["a", "--lease", "100s", "--grace", "40s"], script);
+    let mut running = Running::start(run.env("QUORATE_LONGEST_LEASE", "100s"));
+    assert_eq!(running.says(), "ready");
+    running.signal(Signal::INT);
+    assert_eq!(running.says(), "asked");
+    let started = Instant::now();
+    running.signal(Signal::INT);
+    assert_eq!(running.end().0, 137);
+    assert!(started.elapsed() < Duration::from_secs(20), "it is not waited for any longer");
 }
 
 #[test]

@@ -244,7 +244,8 @@ impl<'a> Supervisor<'a> {
         }
         let left = Short(until.saturating_sub(now));
         let members = quoted(&self.group.members().join(", "));
-        self.around.console.note(format_args!("waiting for {members}: SIGKILL in {left}"));
+        let when = format_args!("SIGKILL in {left}, or at Ctrl-C");
+        self.around.console.note(format_args!("waiting for {members}: {when}"));
     }
 
     fn reap(&mut self) -> io::Result<()> {
@@ -317,6 +318,8 @@ impl<'a> Supervisor<'a> {
                 // An error comes again at the next look.
                 let _ = self.stop(|_| process::stop());
             }
+            // Somebody at the keyboard waits no longer.
+            Signal::SIGINT if matches!(self.stage, Stage::Ending(_)) => self.kill(),
             Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT => {
                 self.end(signal, clock::now() + self.around.plan.grace);
             }
