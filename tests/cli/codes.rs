@@ -39,8 +39,12 @@ fn a_lock_that_is_taken_names_its_holder() {
         assert_eq!((code, &*said), (75, ""), "{errors}");
         let name = client_name(holder.id());
         assert!(errors.starts_with("quorate: lock `a` is taken by "), "{errors}");
-        assert!(errors.contains(&name), "{name} is not named: {errors}");
+        assert!(errors.contains(&format!(" {name}, for ")), "{name} is not named: {errors}");
+        assert!(errors.lines().count() == 1 && !errors.contains('@'), "cron mails it: {errors}");
     }
+    let (_, _, errors) = output(&mut voters.run(&["a", "--try", "-v"], "true"));
+    let of_voters = errors.lines().filter(|line| line.starts_with("  127.0.0.1:")).count();
+    assert!(errors.contains('@') && of_voters == 3, "{errors}");
     let (code, ..) = output(&mut voters.run(&["b", "--try"], "true"));
     assert_eq!(code, 0, "another lock is free");
 }
@@ -133,7 +137,7 @@ fn the_command_knows_its_lock_and_its_deadline() {
     assert_eq!(running.says(), "a b");
     let token: u64 = running.says().parse().unwrap();
     let hold = running.says();
-    let (_, _, errors) = output(&mut voters.run(&["a b", "--try"], "true"));
+    let (_, _, errors) = output(&mut voters.run(&["a b", "--try", "-v"], "true"));
     assert!(errors.contains(&hold), "{hold}: {errors}");
     let file = running.says();
     let deadline = || fs::read_to_string(&file).unwrap().trim().parse::<u64>().unwrap();
@@ -145,10 +149,6 @@ fn the_command_knows_its_lock_and_its_deadline() {
     eventually("the file is gone", || fs::metadata(&file).is_err());
 }
 
-#[test]
-fn many_read_while_nobody_writes() {
-    let voters = Voters::start();
-    let sleep = "echo token:$QUORATE_TOKEN; exec sleep 1000";
 // The first row of the table of `--max-hold`.
 #[test]
 fn a_command_is_asked_to_end_a_margin_and_the_grace_before_the_longest_hold() {
@@ -181,6 +181,10 @@ fn a_command_under_two_locks_is_told_of_the_inner_one() {
     assert!(lines[0].parse::<u64>().is_ok(), "{said}");
 }
 
+#[test]
+fn many_read_while_nobody_writes() {
+    let voters = Voters::start();
+    let sleep = "echo token:$QUORATE_TOKEN; exec sleep 1000";
     let reader = Running::start(&mut voters.run(&["a", "--read"], sleep));
     assert_eq!(reader.says(), "token:", "reads have none");
     assert_eq!(output(&mut voters.run(&["a", "--read", "--try"], "true")).0, 0);
@@ -256,7 +260,7 @@ fn a_code_of_the_command_can_be_told_from_one_of_the_program() {
 fn a_leader_is_found_by_what_it_says_of_itself() {
     let voters = Voters::start();
     let leader = || output(&mut voters.quorate(&["leader", "a"]));
-    assert_eq!(leader(), (1, String::new(), String::new()), "nobody leads");
+    assert_eq!(leader(), (1, String::new(), "quorate: nobody leads `a`\n".to_owned()));
     let lead = |value: &str, more: &[&str], script: &str| {
         let script = format!("echo $$; {script}");
         let lead = [&["lead", "a", "--value", value], more, &["--", "sh", "-c", &script]].concat();

@@ -240,4 +240,17 @@ fn completions_man_pages_and_help_are_made_of_one_definition() {
         assert!(page.contains(&row), "docs/cli.md has no `{row}`");
     }
     assert!(help.contains("Usage: quorate"), "{help}");
+    let (_, help, _) = output(&mut quorate(["run", "--help"]));
+    let rows: Vec<_> = help.lines().filter(|line| line.contains("  --max-hold 1m  ")).collect();
+    assert_eq!(rows.len(), 1, "{help}");
+    for row in
+        help.lines().filter(|line| line.trim().starts_with("--max-hold ") && line.ends_with('s'))
+    {
+        let (option, times) = row.trim().split_once("  ").expect("columns");
+        let [term, kill] = times.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        let row = format!("| `{option}` | {term} | {kill} |");
+        assert!(page.contains(&row), "docs/cli.md has no `{row}`");
+    }
 }

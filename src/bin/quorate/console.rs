@@ -129,6 +129,8 @@ const LAST: Duration = Duration::from_secs(1);
 
 pub(crate) struct Console {
     quiet: bool,
+    /// Whether somebody looks closer.
+    pub(crate) is_verbose: bool,
     colour: bool,
     errors: StandardError,
 }
@@ -147,7 +149,8 @@ impl Console {
             let errors = errors.clone();
             log.with_writer(move || errors.clone()).init();
         }
-        Self { quiet, colour: has_colour(&io::stderr()), errors }
+        let is_verbose = verbose > 0;
+        Self { quiet, is_verbose, colour: has_colour(&io::stderr()), errors }
     }
 
     /// Whether somebody looks at it.

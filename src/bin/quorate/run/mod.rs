@@ -48,6 +48,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// This program sees that a lock was granted no later than this, unless the machine is very busy.
 const NOTICED: Duration = Duration::from_secs(1);
 
+const MAX_HOLD: &str = "\
+Hold the lock no longer than this: the command is ended before [default: no limit]
+
+SIGKILL comes a margin before that, SIGTERM a grace earlier. The margin is a tenth of this time, or \
+of the lease if that is shorter: from 100ms to 1s. With a lease of 30s:
+
+                            SIGTERM  SIGKILL
+  --max-hold 3s                1.7s     2.7s
+  --max-hold 10s               5.7s     9.0s
+  --max-hold 1m               49.0s    59.0s
+  --max-hold 1m --grace 2s    57.0s    59.0s";
+
 /// Hold a lock while a command runs
 ///
 /// Waits for the lock, runs the command, and releases the lock. The command and its process group
@@ -99,7 +111,7 @@ pub(crate) struct LeadOptions {
 
 /// Print what the leader of an election says of itself
 ///
-/// If nobody leads, it prints nothing and ends with 1.
+/// If nobody leads, it says so on standard error and ends with 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -146,7 +158,7 @@ struct CommandOptions {
     lease: Option<Duration>,
 
     /// Hold the lock no longer than this: the command is ended before [default: no limit]
-    #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = setup::parse_time, long_help = MAX_HOLD)]
     max_hold: Option<Duration>,
 
     /// The time from SIGTERM to SIGKILL [default: a third of the lease, 10s at most]
@@ -190,11 +202,14 @@ pub(crate) async fn lead(options: LeadOptions, console: &Console) -> Result<Exit
     start(LockKind::Lead(&options.value), None, &options.command, console).await
 }
 
-pub(crate) async fn leader(options: LeaderOptions) -> Result<Code, Failure> {
+pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<Code, Failure> {
     let quorum = options.voters.setup()?.connect().await?;
     let leader = quorum.election(&options.name).leader().await;
     quorum.close().await;
-    let Some(leader) = leader? else { return Ok(Code::Warnings) };
+    let Some(leader) = leader? else {
+        console.warn(format_args!("nobody leads `{}`", quoted(&options.name)));
+        return Ok(Code::Warnings);
+    };
     screen::print_bytes(&[leader.value(), b"\n"].concat())?;
     Ok(Code::Fine)
 }
@@ -275,7 +290,7 @@ impl Job<'_> {
             Ok(Err(error)) if error.is_invalid() => {
                 return Err(Failure::new(Code::Usage, error.to_string()));
             }
-            Ok(acquired) => Rc::new(acquired?),
+            Ok(acquired) => Rc::new(acquired.map_err(|error| self.not_acquired(error))?),
             Err(signal) => return Ok(ended_by(signal)),
         };
         self.desk.lock.replace(Rc::downgrade(&lock));
@@ -349,6 +364,17 @@ impl Job<'_> {
         }
     }
 
+    /// A lock that is taken takes one line, which cron mails. Ids are for whoever looks closer.
+    fn not_acquired(&self, error: Error) -> Failure {
+        let holder = error.holder().filter(|_| error.is_busy() && !self.console.is_verbose);
+        let Some((hold, client)) = holder.and_then(|hold| Some((hold, hold.client_name()?))) else {
+            return error.into();
+        };
+        let what = error.to_string();
+        let (before, after) = what.rsplit_once(hold.as_str()).unwrap_or((&what, ""));
+        Failure::new(Code::Busy, format!("{before}{}{after}", quoted(client)))
+    }
+
     async fn acquire_within(
         &self,
         quorum: &Quorate,
@@ -407,7 +433,7 @@ struct Ready {
 }
 
 impl Ready {
-    fn new(command: &[OsString]) -> Result<Self, Failure> {
+    fn new(command: &[OsString], console: &Console) -> Result<Self, Failure> {
         // What the command leaves behind is then waited for here.
         #[cfg(target_os = "linux")]
         let _ = nix::sys::prctl::set_child_subreaper(true);

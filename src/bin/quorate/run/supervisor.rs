@@ -348,6 +348,7 @@ impl<'a> Supervisor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{run::MAX_HOLD, setup::parse_time};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -364,6 +365,29 @@ mod tests {
         assert_eq!(plan.margin, SECOND / 10);
         let measures = [SECOND / 2, SECOND / 10].map(|left| plan.measure(left));
         assert_eq!(measures, [Wait(SECOND * 4 / 10), Kill]);
+    }
+
+    #[test]
+    fn the_table_of_the_option_says_when_each_signal_comes() {
+        let rows = MAX_HOLD.lines().filter_map(|line| line.trim().strip_prefix("--max-hold "));
+        let mut count = 0;
+        for row in rows {
+            let times: Vec<_> = row.split_whitespace().collect();
+            let [most, rest @ .., term, kill] = &times[..] else { panic!("{row}") };
+            let read = |time: &str| parse_time(time).unwrap();
+            let grace = if let ["--grace", grace] = rest { Some(read(grace)) } else { None };
+            let most = read(most);
+            let plan = Plan::new(30 * SECOND, Some(most), grace).unwrap();
+            let tenths = |time: Duration| (time.as_millis() + 50) / 100;
+            let shown = [term, kill].map(|time| {
+                let (seconds, part) = time.trim_end_matches('s').split_once('.').unwrap();
+                format!("{seconds}{part}").parse::<u128>().unwrap()
+            });
+            let at_kill = most - plan.margin;
+            assert_eq!(shown, [at_kill - plan.grace, at_kill].map(tenths), "{row}");
+            count += 1;
+        }
+        assert_eq!(count, 4);
     }
 
     #[test]
