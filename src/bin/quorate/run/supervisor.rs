@@ -383,8 +383,9 @@ mod tests {
                 let (seconds, part) = time.trim_end_matches('s').split_once('.').unwrap();
                 format!("{seconds}{part}").parse::<u128>().unwrap()
             });
-            let at_kill = most - plan.margin;
-            assert_eq!(shown, [at_kill - plan.grace, at_kill].map(tenths), "{row}");
+            let at_kill = most.saturating_sub(plan.margin);
+            let at_term = at_kill.saturating_sub(plan.grace);
+            assert_eq!(shown, [at_term, at_kill].map(tenths), "{row}");
             count += 1;
         }
         assert_eq!(count, 4);
