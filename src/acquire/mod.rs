@@ -88,7 +88,7 @@ impl Coordinator {
         name: Option<&ClientName>,
     ) -> Self {
         let mut chance = seed.map_or_else(rand::make_rng, StdRng::seed_from_u64);
-        let client = ClientId::new(chance.random(), name.map(|name| &**name.text()));
+        let client = ClientId::new(chance.random(), name);
         let floors = Floors::new(settings.fence_memory);
         let series = AllLockSeries::new(settings.named.clone());
         let this = Self {

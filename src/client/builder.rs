@@ -398,10 +398,12 @@ settings! {
 
     /// What the client is called. The ids of its holds begin with it, as in
     /// `web-1.4711@5f0ad4b396b14a3c8c2f:1000042`, so that people find the process: see
-    /// [`HoldId::client_name`](crate::HoldId::client_name). 1 to 64 letters, digits, `.`, `_` and
-    /// `-`; [`connect`](Self::connect) refuses other names. Default: the host, of which the last 20
-    /// letters count, and the process id. A client that has only embedded voters has none by
-    /// default.
+    /// [`HoldId::client_name`](crate::HoldId::client_name). Any text of 1 to 64 bytes without
+    /// control characters, such as `web:1` or `Zürich`; [`connect`](Self::connect) refuses other
+    /// names. In ids all but ASCII letters, digits, `.`, `_` and `-` is percent-encoded (`web%3A1`);
+    /// where a name is asked for, it is as it was given. Default: the host, of which an id has at
+    /// most the last 20 bytes, and the process id. A client that has only embedded voters has none
+    /// by default.
     ///
     /// The name need not be the only one of its kind: random digits follow it.
     ///

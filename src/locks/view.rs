@@ -317,13 +317,13 @@ impl Holder {
     fn record(kind: HolderKind, Holding { hold, count, left }: Holding) -> Self {
         // In the record of a leader its value stands in place of a count.
         let count = (kind != HolderKind::Leader).then_some(count);
-        let client_name = hold.client_name().map(str::to_owned);
+        let client_name = hold.client_name();
         Self { hold, client_name, kind, count, slots: Vec::new(), ttl: left }
     }
 
     /// A hold beside which there may be others.
     fn listed(kind: HolderKind, ListEntry { id: hold, left, .. }: ListEntry) -> Self {
-        let client_name = hold.client_name().map(str::to_owned);
+        let client_name = hold.client_name();
         Self { hold, client_name, kind, count: None, slots: Vec::new(), ttl: Some(left) }
     }
 
@@ -336,7 +336,7 @@ impl Holder {
 impl Waiting {
     fn all(kind: HolderKind, places: Vec<ListEntry>) -> impl Iterator<Item = Self> {
         places.into_iter().map(move |ListEntry { id: place, ticket, left: ttl }| {
-            let client_name = place.client_name().map(str::to_owned);
+            let client_name = place.client_name();
             Self { place, client_name, kind, ticket, ttl }
         })
     }

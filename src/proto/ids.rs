@@ -27,11 +27,11 @@ impl ClientId {
     /// So many digits follow the name: 80 random bits.
     const DIGITS: usize = 20;
 
-    /// `<name>@<random digits>`; a UUID where there is no name.
-    pub fn new(bytes: [u8; 16], name: Option<&str>) -> Self {
+    /// `<name>@<random digits>`, with the name [encoded](ClientName); a UUID where there is none.
+    pub fn new(bytes: [u8; 16], name: Option<&ClientName>) -> Self {
         let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
         Self(match name {
-            Some(name) => {
+            Some(ClientName(name)) => {
                 let random = u128::from_le_bytes(bytes) >> (128 - 4 * Self::DIGITS);
                 format!("{name}@{random:020x}").into()
             }
@@ -39,7 +39,7 @@ impl ClientId {
         })
     }
 
-    /// What the client is called.
+    /// What the client is called, as it stands in its id.
     fn name(text: &str) -> Option<&str> {
         let (name, random) = text.rsplit_once('@')?;
         let is_random = random.len() == Self::DIGITS
@@ -124,8 +124,9 @@ impl HoldIds {
 
 /// Names one outermost acquisition of one lock: `<client>:<number>`. The client is what it is
 /// [called](crate::Builder::client_name) and random digits, as in
-/// `web-1.4711@5f0ad4b396b14a3c8c2f`, or a UUID where it has no name. Where it waited in a queue,
-/// the hold is `<place>.<number>`, with a place of the same form. Before the number stands `r` if
+/// `web-1.4711@5f0ad4b396b14a3c8c2f`, or a UUID where it has no name. In the name each byte that is
+/// no ASCII letter, digit, `.`, `_` or `-` is percent-encoded: `web%3A1` is `web:1`. Where it waited
+/// in a queue, the hold is `<place>.<number>`, with a place of the same form. Before the number stands `r` if
 /// it reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of
 /// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
 /// A write of a lock of [Redisson](crate::Redisson) ends with `:write`, behind its number.
@@ -143,7 +144,7 @@ impl HoldIds {
 /// // From a log, or from the command line of a tool for operators.
 /// let hold: HoldId = "web-1.4711@5f0ad4b396b14a3c8c2f:1000000000042".parse()?;
 /// assert_eq!(hold.client(), Some("web-1.4711@5f0ad4b396b14a3c8c2f"));
-/// assert_eq!(hold.client_name(), Some("web-1.4711"));
+/// assert_eq!(hold.client_name().as_deref(), Some("web-1.4711"));
 /// assert_eq!(hold.to_string().parse::<HoldId>()?, hold);
 /// # Ok(())
 /// # }
@@ -182,8 +183,8 @@ impl HoldId {
     }
 
     /// What the client that made it is [called](crate::Builder::client_name), if it has a name.
-    pub fn client_name(&self) -> Option<&str> {
-        ClientId::name(self.client()?)
+    pub fn client_name(&self) -> Option<String> {
+        ClientId::name(self.client()?).map(decoded)
     }
 
     /// The place in a queue from which its lock was asked for, if there was one. All attempts that
@@ -247,8 +248,9 @@ impl fmt::Debug for HoldId {
     }
 }
 
-/// The name of a client, with which its id begins: 1 to [`ClientName::LONGEST`] letters, digits,
-/// `.`, `_` and `-`.
+/// The name of a client as its id begins with it. It is any text of 1 to [`ClientName::LONGEST`]
+/// bytes without control characters. What means something in an id, a key, a channel or a log is
+/// percent-encoded, and so is what is not ASCII.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientName(Arc<str>);
 
@@ -260,28 +262,58 @@ impl ClientName {
 
     pub fn parse(name: &str) -> Result<Self, Error> {
         let name = within(name, "client", Self::LONGEST)?;
-        match name.chars().find(|sign| !is_plain(*sign)) {
-            Some(sign) => Err(Error::invalid(format!(
-                "the client name {name:?} has {sign:?} in it: letters, digits, `.`, `_` and `-` \
-                 can be used"
-            ))),
-            None => Ok(Self(name.into())),
+        match name.chars().find(|sign| sign.is_control()) {
+            Some(sign) => {
+                Err(Error::invalid(format!("the client name {name:?} has {sign:?} in it")))
+            }
+            None => Ok(Self(encoded(name).into())),
         }
     }
 
     /// The host and the id of this process.
     pub fn of_this_process() -> Self {
-        let host: String = host().chars().map(|it| if is_plain(it) { it } else { '-' }).collect();
-        let host = host.get(host.len().saturating_sub(Self::HOST)..).unwrap_or_default();
+        Self::of_host(&host(), process::id())
+    }
+
+    fn of_host(host: &str, process: u32) -> Self {
+        let host: String = host.chars().filter(|sign| !sign.is_control()).collect();
+        let mut ends = host.char_indices().map(|(at, _)| encoded(&host[at..]));
+        let host = ends.find(|end| end.len() <= Self::HOST).unwrap_or_default();
         // No program takes such an id for an option.
         let host = host.trim_start_matches(['-', '.']);
         let host = if host.is_empty() { "unknown-host" } else { host };
-        Self(format!("{host}.{}", process::id()).into())
+        Self(format!("{host}.{process}").into())
     }
+}
 
-    pub fn text(&self) -> &Arc<str> {
-        &self.0
+/// Only what is plain stays as it is, so the text is ASCII, and no two texts become the same.
+fn encoded(name: &str) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match char::from(byte) {
+            sign if is_plain(sign) => encoded.push(sign),
+            _ => write!(encoded, "%{byte:02X}").expect("a text takes all words"),
+        }
     }
+    encoded
+}
+
+/// The name that is encoded so. Of other programs' holds it is the text itself.
+fn decoded(text: &str) -> String {
+    let bytes = || {
+        let mut parts = text.split('%');
+        let mut bytes = parts.next()?.as_bytes().to_vec();
+        for part in parts {
+            let (code, rest) = part.split_at_checked(2)?;
+            let is_code = code.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'));
+            bytes.push(u8::from_str_radix(code, 16).ok().filter(|_| is_code)?);
+            bytes.extend(rest.bytes());
+        }
+        Some(bytes)
+    };
+    let name = bytes().and_then(|bytes| String::from_utf8(bytes).ok());
+    let name = name.filter(|name| !name.chars().any(char::is_control));
+    name.unwrap_or_else(|| text.to_owned())
 }
 
 /// `whose`: for the error.
@@ -387,8 +419,10 @@ impl LockName {
     /// The longest name in bytes.
     pub const LONGEST: usize = 512;
 
-    pub fn parse(name: &str) -> Result<Self, Error> {
-        Ok(Self(within(name, "lock", Self::LONGEST)?.into()))
+    pub fn parse(name: impl Into<Arc<str>>) -> Result<Self, Error> {
+        let name = name.into();
+        within(&name, "lock", Self::LONGEST)?;
+        Ok(Self(name))
     }
 
     pub fn as_str(&self) -> &str {
@@ -472,13 +506,14 @@ mod tests {
 
     #[test]
     fn the_id_of_a_client_with_a_name_begins_with_it() {
-        let client = ClientId::new([0xab; 16], Some("web-1.4711"));
+        let name = ClientName::parse("web-1.4711").unwrap();
+        let client = ClientId::new([0xab; 16], Some(&name));
         assert_eq!(client.to_string(), format!("web-1.4711@{}", "ab".repeat(10)));
         let ids = HoldIds::new(client.clone(), None);
         let (hold, read) = (ids.fresh(), ids.fresh_read());
         for id in [&hold, &read, &ids.attempt(&hold, 1), &ids.under(&hold)] {
             assert_eq!(id.client(), Some(&*client.to_string()));
-            assert_eq!(id.client_name(), Some("web-1.4711"));
+            assert_eq!(id.client_name().as_deref(), Some("web-1.4711"));
         }
         assert!(read.reads() && !hold.reads() && hold.place().is_none());
         for text in ["web@1:7", "@abababababababababab:1", "web-1.4711@ABababababababababab:1"] {
@@ -501,6 +536,18 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn the_name_of_a_client_is_read_from_its_holds_as_it_was_given(name in "\\PC{1,16}") {
+            let client = ClientId::new([7; 16], Some(&ClientName::parse(&name).unwrap()));
+            let ids = HoldIds::new(client.clone(), None);
+            for id in drawn(&ids) {
+                prop_assert_eq!(id.client_name().as_ref(), Some(&name));
+                prop_assert_eq!(id.client(), Some(&*client.to_string()));
+            }
+        }
+    }
+
     fn refused(name: &str) -> String {
         let error = ClientName::parse(name).unwrap_err();
         assert!(error.is_invalid());
@@ -512,19 +559,48 @@ mod tests {
         assert_eq!(refused(""), "the client name is empty");
         let long = "a".repeat(65);
         assert_eq!(refused(&long), "the client name has 65 bytes, the limit is 64");
-        let told = "in it: letters, digits, `.`, `_` and `-` can be used";
-        assert_eq!(refused("web:1"), format!("the client name \"web:1\" has ':' {told}"));
-        assert_eq!(refused("Zürich"), format!("the client name \"Zürich\" has 'ü' {told}"));
-        assert_eq!(&**ClientName::parse("web-1.Eu_2").unwrap().text(), "web-1.Eu_2");
+        assert_eq!(refused("a\nb"), "the client name \"a\\nb\" has '\\n' in it");
+    }
+
+    #[test]
+    fn what_means_something_in_an_id_is_encoded_in_the_name_of_a_client() {
+        for (name, text) in [
+            ("web-1.Eu_2", "web-1.Eu_2"),
+            ("web:1", "web%3A1"),
+            ("Zürich", "Z%C3%BCrich"),
+            ("100%", "100%25"),
+            ("a/1", "a%2F1"),
+        ] {
+            assert_eq!(&*ClientName::parse(name).unwrap().0, text);
+        }
+        // Of other programs.
+        for text in ["100%", "100%3", "100%ZZ", "100%FF", "100%c3%bc", "a%0Ab"] {
+            let hold = HoldId::parse(&format!("{text}@{}:1", "ab".repeat(10)));
+            assert_eq!(hold.client_name().as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn of_the_name_of_a_host_as_much_is_taken_as_an_id_has_room_for() {
+        for (host, name) in [
+            ("web-1", "web-1.7"),
+            ("Zürich", "Z%C3%BCrich.7"),
+            ("shop-5d8c7b9f6d-x2x7q.example", "7b9f6d-x2x7q.example.7"),
+            ("-üüüü", "%C3%BC%C3%BC%C3%BC.7"),
+            ("...", "unknown-host.7"),
+            ("", "unknown-host.7"),
+        ] {
+            assert_eq!(&*ClientName::of_host(host, 7).0, name, "{host}");
+        }
     }
 
     #[test]
     fn by_default_a_client_is_called_by_its_host_and_process() {
         let name = ClientName::of_this_process();
-        let (host, process) = name.text().rsplit_once('.').unwrap();
+        let (host, process) = name.0.rsplit_once('.').unwrap();
         assert!(!host.is_empty());
         assert_eq!(process, process::id().to_string());
-        assert_eq!(ClientName::parse(name.text()).unwrap(), name);
+        assert_eq!(ClientName::parse(&decoded(&name.0)).unwrap(), name);
     }
 
     #[test]

@@ -309,7 +309,7 @@ fn is_held_by(seen: &LockView, held: &Guard, kind: HolderKind) -> bool {
         _ => true,
     };
     (&holder.hold, holder.kind) == (held.hold(), kind)
-        && holder.client_name.as_deref() == Some("web-1.4711")
+        && holder.client_name.as_deref() == Some("web:1")
         && holder.count == excludes.then_some(1)
         && holder.ttl.is_some_and(|ttl| ttl <= secs(30) && ttl > secs(5))
         && has_more
@@ -317,8 +317,8 @@ fn is_held_by(seen: &LockView, held: &Guard, kind: HolderKind) -> bool {
 }
 
 async fn what_is_seen_of_a_lock_follows_who_has_it_and_who_waits(on: Fixture) {
-    let ours = on.connect(on.builder().client_name("web-1.4711")).await;
-    let theirs = on.connect(on.builder().client_name("Web_2")).await;
+    let ours = on.connect(on.builder().client_name("web:1")).await;
+    let theirs = on.connect(on.builder().client_name("Zürich / 2 @ 100%")).await;
     let admin = on.client().await.admin();
     for (access, held_as, waits_for) in [
         (Access::Lock, HolderKind::Mutex, HolderKind::Mutex),
@@ -344,7 +344,7 @@ async fn what_is_seen_of_a_lock_follows_who_has_it_and_who_waits(on: Fixture) {
         let waiting = tokio::spawn(async move { access.excludes().have(&client, None).await });
         until(&admin, kind, |seen| {
             let [waiting] = &*seen.waiting else { return false };
-            waiting.client_name.as_deref() == Some("Web_2") && waiting.kind == waits_for
+            waiting.client_name.as_deref() == Some("Zürich / 2 @ 100%") && waiting.kind == waits_for
         })
         .await;
         drop(held.release().await);
@@ -354,8 +354,9 @@ async fn what_is_seen_of_a_lock_follows_who_has_it_and_who_waits(on: Fixture) {
     // Whoever is refused is told the name as well.
     let _guard = ours.mutex("a").lock().await.unwrap();
     let error = theirs.mutex("a").lock_or_busy(Duration::ZERO).await.unwrap_err();
-    assert_eq!(error.holder().and_then(|hold| hold.client_name()), Some("web-1.4711"), "{error}");
-    assert!(error.to_string().starts_with("lock `a` is taken by web-1.4711@"), "{error}");
+    let name = error.holder().and_then(HoldId::client_name);
+    assert_eq!(name.as_deref(), Some("web:1"), "{error}");
+    assert!(error.to_string().starts_with("lock `a` is taken by web%3A1@"), "{error}");
 }
 
 #[tokio::test]

@@ -421,7 +421,7 @@ fn number(number: Option<impl ToString>) -> String {
 
 /// `web-1:4711`; the hold where that is not known.
 fn client(hold: &HoldId) -> String {
-    quoted(hold.client_name().unwrap_or(hold.as_str()))
+    quoted(&hold.client_name().unwrap_or_else(|| hold.to_string()))
 }
 
 /// As text that a terminal shows as it is.

@@ -171,7 +171,7 @@ impl<'a> Desk<'a> {
         let hold = guard.hold();
         match self.kind {
             LockKind::Lead(value) => value.to_owned(),
-            _ => hold.client_name().unwrap_or(hold.as_str()).to_owned(),
+            _ => hold.client_name().unwrap_or_else(|| hold.to_string()),
         }
     }
 
