@@ -228,7 +228,7 @@ async fn full(servers: &[RedisServer], size: Size) -> [f64; 2] {
     join_all(locking.map(tokio::spawn)).await;
     let threads = thread_time().saturating_sub(threads);
     let server = common::used(&servers[0]).saturating_sub(server);
-    client.close().await;
+    drop(client.close().await);
     [threads, server].map(|time| time.as_secs_f64() * 1e6 / f64::from(tasks * each))
 }
 
@@ -303,7 +303,7 @@ async fn memory(server: &[RedisServer], size: Size) -> [f64; 4] {
     let waiter = (used[1] - used[0]) / f64::from(waiters - waiters / 5);
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
     drop(held);
-    client.close().await;
+    drop(client.close().await);
     [mutex, token, reader, waiter]
 }
 

@@ -46,7 +46,7 @@ pub async fn clients(
 
 pub async fn close(clients: Vec<Quorate>) {
     for client in clients {
-        client.close().await;
+        drop(client.close().await);
     }
 }
 

@@ -190,7 +190,7 @@ async fn alone(place: &Place, times: usize) -> Alone {
             Err(_) => failures += 1,
         }
     }
-    client.close().await;
+    drop(client.close().await);
     let [trip, lock, release] = [trips, locks, releases].map(median);
     Alone { trip, lock, release, failures }
 }

@@ -197,7 +197,7 @@ async fn keep(count: u32, size: Size) -> Kept {
     let seconds_to_release = shown(ClockId::Monotonic) - started;
     sleep(size.after).await;
     let mib_left = ((common::resident() - before) / 1024.0 / 1024.0).max(0.0);
-    client.close().await;
+    drop(client.close().await);
     Kept {
         client_percent,
         servers_percent,

@@ -107,7 +107,7 @@ async fn measure(length: Length) -> Report {
         report.row([what.to_owned(), us, p50, p99, format!("{limit:.2}")]);
     }
     heard(&mut report, &servers, length).await;
-    quorum.close().await;
+    drop(quorum.close().await);
     report
 }
 

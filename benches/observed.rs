@@ -111,7 +111,7 @@ async fn measure(
             }
         }
     }
-    client.close().await;
+    drop(client.close().await);
     times
 }
 

@@ -204,7 +204,7 @@ async fn against_the_floor(servers: &[RedisServer], size: Size) -> Sides {
     // In a task, as in a service: the caller of `block_on` stands outside the runtime's workers.
     let measured = tokio::spawn(async move {
         let times = in_turns(&raw, &ours, size).await;
-        ours.quorum.close().await;
+        drop(ours.quorum.close().await);
         raw.nodes.close().await;
         times
     });
@@ -234,8 +234,8 @@ async fn permits_and_locks(servers: &[RedisServer], size: Size) -> Sides {
     let measured = tokio::spawn(async move {
         let times = in_turns(&locks, &permits, size).await;
         taken.release().await.expect("a majority confirms");
-        locks.quorum.close().await;
-        quorum.close().await;
+        drop(locks.quorum.close().await);
+        drop(quorum.close().await);
         times
     });
     measured.await.expect("the measuring task ends")
@@ -252,8 +252,8 @@ async fn in_both_sets(servers: &[RedisServer], size: Size) -> Sides {
     let both = Ours { quorum, name: "bench:ours".to_owned() };
     let measured = tokio::spawn(async move {
         let times = in_turns(&one, &both, size).await;
-        one.quorum.close().await;
-        both.quorum.close().await;
+        drop(one.quorum.close().await);
+        drop(both.quorum.close().await);
         times
     });
     measured.await.expect("the measuring task ends")
@@ -287,7 +287,7 @@ async fn with_one_stopped(servers: &[RedisServer], size: Size) -> Sides {
         .await;
     }
     for side in &sides {
-        side.quorum.close().await;
+        drop(side.quorum.close().await);
     }
     all
 }

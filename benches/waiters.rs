@@ -109,7 +109,7 @@ async fn enter(wish: Wish, count: u32) -> Entered {
     }
     let seconds = started.elapsed().as_secs_f64();
     let highest = highest.stop().await;
-    client.close().await;
+    drop(client.close().await);
     Entered { seconds, failed, kib: (highest - before).max(0.0) / 1024.0 / f64::from(count) }
 }
 

@@ -30,7 +30,7 @@ async fn main() -> Result<(), Error> {
         job(&quorum, "ben", SPREAD / 10),
         job(&quorum, "cleo", SPREAD / 5),
     )?;
-    quorum.close().await;
+    quorum.close().await?;
     match u32::from(ada) + u32::from(ben) + u32::from(cleo) {
         1 => Ok(()),
         runs => Err(format!("the job ran {runs} times").into()),

@@ -36,7 +36,7 @@ async fn enter(quorum: &Quorate, way: &str, name: &str) -> Result<(), Error> {
         guard.release().await?;
     }
     println!("released");
-    quorum.close().await;
+    quorum.close().await?;
     Ok(())
 }
 

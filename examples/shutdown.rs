@@ -27,8 +27,7 @@ async fn main() -> Result<(), Error> {
     };
     let served = serve(&quorum, stop).await;
     // Whatever is left is released, and so nobody waits for a lease of this process to end.
-    quorum.close().await;
-    served
+    served.and(quorum.close().await)
 }
 
 /// Works whenever it has the lock, until `stop` completes.

@@ -246,7 +246,7 @@ impl Tour {
         let clean = |voter: &EmbeddedVoter| forgotten(voter) && voter.subscriptions().is_empty();
         eventually("no lock is left", async || self.voters.iter().all(forgotten)).await?;
         for client in [&self.ada, &self.ben, &self.cleo] {
-            client.close().await;
+            client.close().await?;
         }
         eventually("all voters are clean", async || self.voters.iter().all(clean)).await?;
         self.tell("no subscription and no key on any voter but the last token of each lock");

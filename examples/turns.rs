@@ -28,7 +28,7 @@ async fn take_a_turn(quorum: &Quorate, name: &str) -> Result<(), Error> {
     guard.while_held(line()).await?;
     guard.release().await?;
     println!("released");
-    quorum.close().await;
+    quorum.close().await?;
     Ok(())
 }
 

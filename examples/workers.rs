@@ -37,7 +37,7 @@ async fn main() -> Result<(), Error> {
         worker.await.expect("no worker panics")?;
     }
     println!("free again: {} of {permits}", partner.inspect().await?.free().unwrap_or_default());
-    quorum.close().await;
+    quorum.close().await?;
     Ok(())
 }
 

@@ -159,7 +159,7 @@ async fn life_goes_on() {
     assert!(guard.lost().await.is_lost());
     assert!(mutex.try_lock().await.is_err());
     voters.iter().for_each(EmbeddedVoter::restart_empty);
-    client.close().await;
+    drop(client.close().await);
     sleep(Duration::from_millis(1)).await;
 }
 
@@ -196,7 +196,7 @@ async fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_warned_of_once() {
         let builder = Quorate::builder().cluster(voters).voter_deadline(Duration::from_secs(2));
         let client = scene::connect(builder).await;
         client.mutex("a").lock().await.unwrap().release().await.unwrap();
-        client.close().await;
+        drop(client.close().await);
         drop(listening);
         all_is_told();
         let noted = std::mem::take(&mut *ear.0.lock().unwrap());
@@ -228,7 +228,7 @@ async fn who_logs_at_warn_sees_the_end_of_each_trouble() {
     sleep(Duration::from_secs(1)).await;
     voters[1].restart();
     sleep(Duration::from_secs(1)).await;
-    client.close().await;
+    drop(client.close().await);
     drop(listening);
     all_is_told();
     let noted = std::mem::take(&mut *ear.0.lock().unwrap());
@@ -290,7 +290,7 @@ async fn a_server_that_evicts_refuses_or_has_no_mark_is_told_of_once_and_so_is_t
     server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
     said("warn: the mark of a server can be read again").await;
     assert_eq!(lines("error: votes may be gone at any time"), 1);
-    client.close().await;
+    drop(client.close().await);
     drop(listening);
     all_is_told();
     let all = promised();
@@ -401,7 +401,7 @@ async fn is_kept(log: SlowLogTest, place: impl FnOnce(Builder) -> Builder) {
     }
     assert!(!log.is_over.load(SeqCst), "nothing has waited for the log");
     log.goes_on.send(()).expect("it takes its time");
-    client.close().await;
+    drop(client.close().await);
 }
 
 #[test]
@@ -447,7 +447,7 @@ async fn a_quarantine_that_goes_on_is_told_once_and_makes_one_task() {
         hold.release().await.expect("two confirm");
     }
     sleep(Duration::from_secs(40)).await;
-    client.close().await;
+    drop(client.close().await);
     drop(listening);
     all_is_told();
     let noted = std::mem::take(&mut *ear.0.lock().unwrap());

@@ -59,7 +59,7 @@ async fn main() -> Outcome {
         told = tokio::signal::ctrl_c() => told?,
     }
     // Resigns, if it leads.
-    quorum.close().await;
+    quorum.close().await?;
     Ok(())
 }
 

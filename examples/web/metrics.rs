@@ -32,6 +32,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{page}");
     let is_held = |line: &str| line.starts_with("quorate_held{") && line.ends_with(" 1");
     guard.release().await?;
-    quorum.close().await;
+    quorum.close().await?;
     if page.lines().any(is_held) { Ok(()) } else { Err("no lock is shown as held".into()) }
 }

@@ -109,8 +109,10 @@ async fn serve(
         served = serving => served?,
         () = out_of_grace => tracing::warn!("requests are given up"),
     }
-    // Returns when the voters know of every release.
-    quorum.close().await;
+    // Returns when the voters know of every release, or says which lock stays taken for a while.
+    if let Err(error) = quorum.close().await {
+        tracing::warn!(%error, "not released yet");
+    }
     Ok(())
 }
 

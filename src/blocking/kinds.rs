@@ -40,7 +40,7 @@ mirror! {
     /// # Ok(())
     /// # }
     /// ```
-    ask close() -> ();
+    call close() -> ();
 }
 
 impl Quorate {

@@ -142,17 +142,41 @@ impl Quorate {
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.
     /// Calls that wait, and all later calls, fail with [`is_closed`](Error::is_closed).
     ///
-    /// Waits for a majority to confirm each release, no longer than the voter deadline; what is not
-    /// confirmed by then is free when its lease ends. Waits as long for the [log](crate::log::flush).
+    /// Waits for a majority to confirm each release, no longer than the voter deadline, and as long
+    /// for the [log](crate::log::flush).
+    ///
+    /// # Errors
+    ///
+    /// The client is closed all the same. [`is_unconfirmed`](Error::is_unconfirmed): no majority has
+    /// confirmed the release of a hold in time. It names one of those, and says when the last of
+    /// them is [free](Error::frees_in): when its lease ends. A guard that was dropped before has
+    /// sent its release; nothing is said of it. [`is_closed`](Error::is_closed): this process was
+    /// forked from the one that connected.
     ///
     /// # Cancel safety
     ///
     /// Dropped half way, some holds may not be released yet, and nothing can be acquired any more;
     /// calling again finishes it.
-    pub async fn close(&self) {
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let guard = quorum.mutex("invoice:42").lock().await?;
+    /// if let Err(error) = quorum.close().await {
+    ///     eprintln!("a lock stays taken for a while: {error}");
+    /// }
+    /// assert!(!guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn close(&self) -> Result<(), Error> {
         let coordinator = self.coordinator();
         if coordinator.gate().is_forked() {
-            return;
+            return Err(Error::closed());
         }
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
         let deadline = coordinator.voter_deadline();
@@ -164,12 +188,11 @@ impl Quorate {
         coordinator.close_tenures();
         // Whatever was won at the same moment.
         releases.append(&mut self.release_all());
-        let confirmed = async {
-            for (hold, replies) in releases {
-                hold.confirm(replies, false).await;
-            }
-        };
-        let _ = clock.in_time(clock.now() + deadline, confirmed).await;
+        let due = clock.now() + deadline;
+        let confirmed =
+            releases.into_iter().map(async |(hold, replies)| hold.closed(replies, due).await);
+        let unconfirmed = join_all(confirmed).await.into_iter().filter_map(Result::err);
+        let last = unconfirmed.max_by_key(Error::frees_in);
         panel.standings.retire();
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
         let due = clock.now() + deadline;
@@ -178,6 +201,7 @@ impl Quorate {
         if matches!(clock, Clock::System) {
             let _ = clock.in_time(clock.now() + deadline, log::until_told()).await;
         }
+        last.map_or(Ok(()), Err)
     }
 
     fn coordinator(&self) -> &Coordinator {

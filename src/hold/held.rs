@@ -22,7 +22,7 @@ use crate::{
     },
     series::LockSeries,
     signal::Signal,
-    voter::Replies,
+    voter::{Call, Replies},
 };
 
 /// One hold. It ends once: by its last release, or by loss.
@@ -402,6 +402,19 @@ impl Hold {
         drop(state);
         self.count_end(ended);
         Some(replies)
+    }
+
+    /// Waits until a majority has confirmed what [`close`](Self::close) has sent. Votes that were
+    /// gone before are not in anybody's way.
+    pub(crate) async fn closed(&self, replies: Replies, due: Moment) -> Result<(), Error> {
+        let now = self.now();
+        let frees_at = now + self.state().longest;
+        let time = due.since(now);
+        let votes = self.coordinator.confirm(replies, time, None::<fn() -> Call>).await;
+        if votes.lacks_majority() || votes.frees_majority() {
+            return Ok(());
+        }
+        Err(self.unconfirmed(frees_at, votes.into_verdicts()))
     }
 
     /// Counts the answers to a release. `is_last`: it gives the votes back, which may be asked for

@@ -83,7 +83,7 @@ impl Load {
             ended.expect("a worker meets no error but those of failures");
         }
         for client in self.clients {
-            client.close().await;
+            drop(client.close().await);
         }
         let shared = Arc::into_inner(self.shared).expect("all workers have ended");
         println!("{}", shared.failures);

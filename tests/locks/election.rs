@@ -373,7 +373,7 @@ async fn an_observer_ends_with_its_client(on: Fixture) {
     let mut observer = client.election("a").observe();
     observed(&mut observer).await;
     let waits = tokio::spawn(async move { (observer.next().await.is_none(), observer) });
-    client.close().await;
+    drop(client.close().await);
     let (ended, mut observer) = timeout(PATIENCE, waits).await.unwrap().unwrap();
     assert!(ended && observer.next().await.is_none());
     assert!(client.election("a").observe().next().await.is_none());

@@ -280,7 +280,7 @@ async fn clients_of_the_new_voters_start_when_those_of_the_old_have_been_gone_fo
         let told = refused(new()).await;
         assert!(told.contains("it has roster 2 with 3 voters"), "{told}");
         assert!(told.contains("others have roster 1 with"), "{carried}: {told}");
-        old.close().await;
+        drop(old.close().await);
         let gone = Stopwatch::start();
         let client = loop {
             match new().connect().await {
@@ -303,7 +303,7 @@ async fn a_client_that_is_there_for_a_moment_alone_carries_what_it_hears_across(
     let changed = Changed::of(3, 0, 3);
     let _old = builder().embedded(changed.old_ones()).roster(1).connect().await.unwrap();
     let both = changed.both_sets().roster(2).connect().await.unwrap();
-    both.close().await;
+    drop(both.close().await);
     let told = refused(builder().embedded(changed.new_ones()).roster(2)).await;
     assert!(told.contains("others have roster 1 with 3 voters"), "{told}");
 }
@@ -317,11 +317,11 @@ async fn a_change_goes_back_as_it_came() {
     assert!(
         refused(builder().embedded(changed.old_ones()).roster(1)).await.contains("roster 1 with 1")
     );
-    new.close().await;
+    drop(new.close().await);
     // The clients of both sets say every 15 s that they are there without it.
     sleep(TOLD + secs(16)).await;
     let old = builder().embedded(changed.old_ones()).roster(1).connect().await.unwrap();
-    joint.close().await;
+    drop(joint.close().await);
     sleep(TOLD + secs(1)).await;
     // And another change, of the same number, is tried.
     both().connect().await.unwrap();
@@ -435,12 +435,12 @@ async fn a_stray_of_the_step_before_is_refused_for_as_long_as_the_old_voters_kno
     let both = || changed.both_sets().roster(2);
     let first = old().connect().await.unwrap();
     let joint = both().connect().await.unwrap();
-    first.close().await;
+    drop(first.close().await);
     sleep(TOLD + secs(30)).await;
     let new = builder().embedded(changed.new_ones()).roster(2).connect().await.unwrap();
     let held = new.mutex("m").lock().await.unwrap();
     sleep(secs(45)).await;
-    joint.close().await;
+    drop(joint.close().await);
     for later in [10, 60, 90, 600, 3_000] {
         sleep(secs(later)).await;
         let told = refused(old()).await;
@@ -449,14 +449,14 @@ async fn a_stray_of_the_step_before_is_refused_for_as_long_as_the_old_voters_kno
     let told = refused(old()).await;
     assert!(told.contains("clients in between that have both sets"), "{told}");
     // One of both sets that comes and goes says to the old voters that the new ones have clients.
-    both().connect().await.unwrap().close().await;
+    drop(both().connect().await.unwrap().close().await);
     refused(old()).await;
     held.release().await.unwrap();
     // One that goes too early after the last client of the new ones takes nothing back.
     let joint = both().connect().await.unwrap();
-    new.close().await;
+    drop(new.close().await);
     sleep(secs(60)).await;
-    joint.close().await;
+    drop(joint.close().await);
     sleep(secs(20 * 24 * 3_600)).await;
     refused(old()).await;
     let joint = both().connect().await.unwrap();
@@ -564,7 +564,7 @@ async fn who_finds_out_later_gets_no_new_locks_and_loses_what_it_holds() {
     assert!(well.is_held(), "the other one goes on");
     well.release().await.unwrap();
     // It is over when the others have been gone for a while.
-    there.close().await;
+    drop(there.close().await);
     sleep(TOLD + secs(20)).await;
     let status = its.status().await;
     assert!(status.voters.iter().all(|voter| voter.counts), "{status}");
@@ -606,7 +606,7 @@ async fn voters_are_asked_every_15_seconds_and_never_on_the_way_of_a_lock() {
     voters[0].wipe();
     sleep(secs(15)).await;
     assert!(voters[0].keys().iter().any(|key| key == "quorate:{%roster}"));
-    client.close().await;
+    drop(client.close().await);
     sleep(secs(30 * 24 * 3_600)).await;
     sleep(secs(1)).await;
     assert!(!voters[0].keys().iter().any(|key| key == "quorate:{%roster}"), "it expires");

@@ -317,7 +317,7 @@ async fn a_client_that_is_closed_loses_all() {
     let guard = all.lock().await.unwrap();
     let (theirs, waiting) = (client(&on).await, tokio::spawn(all.lock()));
     sleep(ms(10)).await;
-    quorum.close().await;
+    drop(quorum.close().await);
     assert!(guard.lost().await.is_lost() && !guard.is_held());
     assert!(waiting.await.unwrap().unwrap_err().is_closed());
     assert!(all.try_lock().await.unwrap_err().is_closed());

@@ -47,7 +47,7 @@ async fn servers_that_hang_or_die_are_told_of_in_bounded_time() {
     let known: Vec<_> = survey.voters.iter().map(|voter| voter.servers[0].info.is_ok()).collect();
     assert_eq!(known, [false, false, true]);
     servers[0].resume();
-    quorum.close().await;
+    drop(quorum.close().await);
     let survey = quorum.survey().await;
     let error = |voter: usize| survey.voters[voter].servers[0].info.clone().unwrap_err();
     assert!((0..3).all(|voter| matches!(error(voter), Cause::Unreachable(_))));
@@ -72,7 +72,7 @@ async fn each_right_that_is_missing_is_named() {
         let builder = Quorate::builder().voter(server.url_as(name, "password")).only_looks(true);
         let quorum = connect(builder.voter_deadline(MS(2_000))).await;
         let missing = info(&quorum, 0).await.missing_rights;
-        quorum.close().await;
+        drop(quorum.close().await);
         missing
     };
     for ((user, name), right) in &users {
@@ -154,6 +154,6 @@ async fn in_a_cluster_locks_are_found_on_all_primaries_and_named_once() {
         for guard in guards {
             guard.unwrap().release().await.unwrap();
         }
-        quorum.close().await;
+        drop(quorum.close().await);
     }
 }

@@ -73,7 +73,7 @@ pub(crate) async fn run(options: BenchOptions, console: &Console) -> Result<Code
     let builder = options.voters.setup()?.builder()?;
     let quorum = builder.fence_memory(MEMORY).connect().await?;
     let measured = options.measure(&quorum, console).await;
-    quorum.close().await;
+    let _ = quorum.close().await;
     let results = measured?;
     screen::print(&Picture::new(options.json, || results.json(), || results.frame()))?;
     results.measured.latest_error.map_or(Ok(Code::Fine), |error| Err(error.into()))

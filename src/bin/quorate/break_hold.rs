@@ -48,7 +48,7 @@ pub(crate) struct BreakOptions {
 pub(crate) async fn run(options: BreakOptions, console: &Console) -> Result<Code, Failure> {
     let quorum = options.voters.setup()?.connect().await?;
     let code = options.end(&quorum, console).await;
-    quorum.close().await;
+    let _ = quorum.close().await;
     code
 }
 

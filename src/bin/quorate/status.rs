@@ -69,7 +69,7 @@ pub(crate) async fn run(options: StatusOptions, shows_all: bool) -> Result<Code,
     let (setup, quorum) = (options.voters.setup()?, OnceCell::new());
     let shown = options.show(&setup, &quorum, shows_all).await;
     if let Some(quorum) = quorum.get() {
-        quorum.close().await;
+        let _ = quorum.close().await;
     }
     shown
 }

@@ -17,7 +17,7 @@ async fn nobody_enters(on: &Fixture, held: &MutexGuard, contender: &Quorate) {
             assert!(!matches!(tried, Ok(Some(_))), "a second holder: {tried:?}");
         }
     }
-    fresh.close().await;
+    drop(fresh.close().await);
     assert!(held.is_held());
 }
 

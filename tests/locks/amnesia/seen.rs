@@ -18,7 +18,7 @@ async fn kept_out(after: Duration) -> Vec<String> {
     let gauges = recorded(&snapshotter, &["quorate_quarantined"]);
     assert_eq!(gauges.len(), 3, "every voter is shown: {gauges:?}");
     // What it takes back when it ends is nothing to who listens next.
-    ours.close().await;
+    drop(ours.close().await);
     gauges.into_iter().filter(|(_, value)| *value > 0.5).map(|(voter, _)| voter).collect()
 }
 
@@ -43,7 +43,7 @@ async fn quarantines_are_counted_by_their_reason() {
     assert_eq!(counted(), once("restarted"));
     let fresh = client(&voters).await;
     assert_eq!(counted(), once("young"));
-    fresh.close().await;
+    drop(fresh.close().await);
     sleep(2 * LEASE).await;
 
     voters[1].jump_clock(MINUTE_MICROS);
@@ -58,7 +58,7 @@ async fn quarantines_are_counted_by_their_reason() {
     let seen = fresh.mutex("a").inspect().await.unwrap();
     let kept_out = seen.voters.iter().map(|view| view.quarantine.is_some());
     assert!(kept_out.eq([false, true, false]));
-    fresh.close().await;
+    drop(fresh.close().await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -313,7 +313,7 @@ async fn a_loss_is_not_explained_by_what_failed_before_the_last_renewal() {
             sleep(MS(4_000)).await;
             assert!(guard.remaining() > MS(25_000), "one has");
         }
-        client.close().await;
+        drop(client.close().await);
         let error = guard.lost().await;
         assert_eq!((error.is_lost(), error.voters().is_empty()), (true, renews), "{error}");
     }

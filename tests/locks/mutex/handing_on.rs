@@ -194,7 +194,7 @@ async fn closing_the_client_gives_back_what_is_offered() {
     wanted!(client => guard, next);
     drop(guard);
     // Nobody polls the task to which it is offered.
-    client.close().await;
+    drop(client.close().await);
     assert_eq!(time_to_lock(&other).await, ms(0));
     drop(next);
     on.until_clean().await;

@@ -107,7 +107,7 @@ async fn every_future_can_be_spawned() {
     drop(can_be_spawned(writing.read()).await.unwrap());
     drop(can_be_spawned(writing.downgrade()).await.unwrap());
     can_be_spawned(rw.inspect()).await.unwrap();
-    can_be_spawned(client.close()).await;
+    can_be_spawned(client.close()).await.unwrap();
     drop(can_be_spawned(Quorate::connect(["redis://127.0.0.1:1"])));
     drop(can_be_spawned(Quorate::builder().connect()));
 }

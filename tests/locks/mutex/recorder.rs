@@ -180,7 +180,7 @@ async fn all_ends() {
     assert!(ends.lost().await.is_lost());
     let stays = next().await;
     sleep(secs(20)).await;
-    quorum.close().await;
+    drop(quorum.close().await);
     drop(stays);
     LOOKED_AT.set(None);
 }

@@ -162,7 +162,7 @@ async fn holds_are_lost_and_waiters_are_called() {
     let guard = astray.mutex("h").lock().await.unwrap();
     everywhere(&["HSET", "quorate:{%roster}", "2 of a later release", "9999999999999 60000 it"]);
     assert!(guard.lost().await.to_string().contains("clients disagree about the voters"));
-    astray.close().await;
+    drop(astray.close().await);
 
     // One waits until the next poll, one whose connections break, and one until the release.
     let guard = ours.lock().await.unwrap();
@@ -180,7 +180,7 @@ async fn holds_are_lost_and_waiters_are_called() {
     assert!(guard.lost().await.is_lost());
     sleep(secs(60)).await;
     // It cannot give back what it had.
-    other.close().await;
+    drop(other.close().await);
     voters.iter().for_each(EmbeddedVoter::restart_empty);
 }
 
@@ -391,7 +391,7 @@ async fn connections_are_counted_as_they_stand() {
     changed_by(-2.0);
     voters[0].restart_empty();
     changed_by(2.0);
-    first.close().await;
+    drop(first.close().await);
     sleep(ms(1)).await;
     changed_by(-1.0);
     drop(second);
@@ -421,8 +421,8 @@ async fn who_is_closed_or_gone_counts_no_more() {
     voters[0].restart_empty();
     sleep(ms(1)).await;
     changed_by(0.0, 2.0);
-    first.close().await;
-    first.close().await;
+    drop(first.close().await);
+    drop(first.close().await);
     changed_by(-3.0, -1.0);
     drop(second);
     sleep(ms(1)).await;

@@ -208,7 +208,7 @@ async fn what_is_kept_is_nobody_elses_until_its_time_is_over_whatever_becomes_of
     }
     let guard = client.mutex("c").lock().await.expect("it is free");
     guard.keep_for(secs(25)).await.expect("it is held");
-    client.close().await;
+    drop(client.close().await);
     assert!(matches!(other.mutex("c").try_lock().await, Ok(None)));
 
     let (voters, client) = self::client().await;

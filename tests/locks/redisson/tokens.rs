@@ -63,7 +63,7 @@ async fn tokens_grow_across_a_restart_of_a_server_that_keeps_its_data() {
     let mut servers = [RedisServer::start_as(&Settings::new().flags(&durable))];
     let before = builder(&servers).restart_guard(RestartGuard::Off).connect().await.unwrap();
     let last = take_turns(&before, &Java::new(&servers[0], 1), 0).await;
-    before.close().await;
+    drop(before.close().await);
     servers[0].kill();
     servers[0].restart();
     let after = builder(&servers).restart_guard(RestartGuard::Off).connect().await.unwrap();
@@ -79,7 +79,7 @@ async fn tokens_grow_across_a_failover_to_a_replica() {
     let last = take_turns(&before, &Java::new(&primary[0], 1), 0).await;
     let copied = primary[0].commands(&[&["SET", "last", "1"], &["WAIT", "1", "20000"]]);
     assert_eq!(copied.unwrap()[1], Ok(Reply::Int(1)));
-    before.close().await;
+    drop(before.close().await);
     primary[0].kill();
     replica[0].command(&["REPLICAOF", "NO", "ONE"]).expect("it is promoted");
     must_go_on(&client(&replica).await, &replica[0], last).await;

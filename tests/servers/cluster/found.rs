@@ -186,7 +186,7 @@ async fn an_idle_client_of_a_cluster_sends_no_more_but_for_the_map_that_one_serv
     assert!((5..=6).contains(&maps) || are_before_7(), "{maps}");
     // 18 in a minute for each of the three voters.
     assert!(all <= 3 * 18, "{all}");
-    client.close().await;
+    drop(client.close().await);
 }
 
 // Where the keys of locks are, and which voters may be together.
@@ -381,8 +381,8 @@ async fn every_kind_of_lock_works_with_the_documented_rights_also_while_a_slot_m
         theirs.admin().end(LockKind::Mutex, "d", guard.hold()).await.unwrap();
         guard.lost().await;
         drop(guard);
-        ours.close().await;
-        theirs.close().await;
+        drop(ours.close().await);
+        drop(theirs.close().await);
     }
 }
 

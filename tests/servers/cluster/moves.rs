@@ -325,7 +325,7 @@ async fn the_voters_of_a_cluster_go_from_three_to_five() {
     let (new, replaced) = (Some(Side::New), Some(Side::Old));
     assert_eq!(sides, [new, new, new, new, new, replaced, replaced, replaced]);
     assert!(status.has_quorum(), "{status}");
-    old.close().await;
+    drop(old.close().await);
     let new = connect(with(5).only_looks(true)).await;
     exclude_each_other(&both, &new).await;
 }
@@ -340,7 +340,7 @@ async fn servers_make_place_for_a_cluster() {
     let both = changing().cluster(voters.clone()).replacing(replaced).roster(2);
     let both = connect(both).await;
     exclude_each_other(&old, &both).await;
-    old.close().await;
+    drop(old.close().await);
     let new = connect(changing().cluster(voters).only_looks(true)).await;
     exclude_each_other(&both, &new).await;
 }

@@ -21,7 +21,7 @@ async fn cluster_with(flags: &[&str]) -> Cluster {
     // Where marks are is a client's choice.
     let first = connect(builder(&cluster.urls(), 3).only_looks(true)).await;
     drop(first.mutex("a").inspect().await.expect("all are up"));
-    first.close().await;
+    drop(first.close().await);
     make_old([0, 8_000, 16_000].map(|slot| &cluster[cluster.primary_of(slot)]));
     cluster
 }

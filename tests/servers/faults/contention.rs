@@ -218,7 +218,7 @@ fn try_under_harm(
                 own().block_on(async {
                     let quorum = connect(settings(Quorate::builder().voters(through))).await;
                     live(&quorum, trial, chance).await;
-                    quorum.close().await;
+                    drop(quorum.close().await);
                 });
             });
         }

@@ -206,7 +206,7 @@ async fn servers_that_are_far_away_have_the_time_that_they_need() {
     reader.release().await.expect("they confirm");
     assert_eq!(client.mutex("a").inspect().await.expect("they answer").holder(), None);
     assert_eq!(client.status().await.counting(), 3);
-    client.close().await;
+    drop(client.close().await);
 }
 
 // Its first requests come too late. Each time the next ones may take twice as long.
@@ -269,7 +269,7 @@ async fn an_idle_client_sends_each_server_at_most_three_commands_in_ten_seconds(
     assert!((3..=6).contains(&of("EVALSHA")), "{sent:?}");
     // Three in ten seconds.
     assert!(sent.len() as u64 + settings <= 19, "{sent:?}, {settings}");
-    client.close().await;
+    drop(client.close().await);
 }
 
 // The queue of a mutex that is not fair.
@@ -317,7 +317,7 @@ async fn waiters_that_died_in_the_queue_hold_up_nobody() {
     let waited = since(released);
     assert!(waited < WAITER_DEADLINE / 2, "{waited:?}");
     guard.release().await.expect("all confirm");
-    client.close().await;
-    holder.close().await;
+    drop(client.close().await);
+    drop(holder.close().await);
     until!("no place is left", are_empty(&servers));
 }

@@ -213,7 +213,7 @@ async fn a_crowd_of_tasks_on_the_clients_thread_is_let_in_one_by_one() {
     crowd.is_over.store(true, SeqCst);
     tasks.join_all().await;
     for client in clients {
-        client.close().await;
+        drop(client.close().await);
     }
     println!("{}", crowd.failures);
     for (name, lock) in NAMES.iter().zip(&crowd.locks) {

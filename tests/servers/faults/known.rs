@@ -117,7 +117,7 @@ async fn a_voter_that_comes_back_as_the_server_of_another_has_no_vote_until_it_i
         ada.status().await.counting() == 2 && matches!(mutex.try_lock().await, Ok(Some(_)))
     );
     for client in [ada, ben, cleo] {
-        client.close().await;
+        drop(client.close().await);
     }
     until!("no connection is left", servers[..2].iter().all(|server| connections(server) == 0));
 }
@@ -384,7 +384,7 @@ async fn servers_that_hang_or_die_are_told_of_and_so_is_their_return() {
     assert_eq!(quarantined.why, Quarantine::Restarted);
     assert!(quarantined.left <= Duration::from_secs(30) && status.has_quorum());
 
-    quorum.close().await;
+    drop(quorum.close().await);
     let status = quorum.status().await;
     let closed = |connection: &Result<(), Cause>| matches!(connection, Err(Cause::Unreachable(_)));
     assert!(status.voters.iter().all(|voter| closed(&voter.connection)), "{status}");
@@ -494,6 +494,6 @@ async fn a_release_that_the_server_refuses_is_counted_as_a_vote_that_it_may_have
         counted += leaked();
         counted > 0
     });
-    quorum.close().await;
+    drop(quorum.close().await);
     assert_eq!(counted + leaked(), 1, "once");
 }

@@ -47,7 +47,7 @@ pub(crate) async fn run(options: DoctorOptions, shows_all: bool) -> Result<Code,
         Ok(quorum) => {
             settle(&quorum).await;
             let survey = quorum.survey().await;
-            quorum.close().await;
+            let _ = quorum.close().await;
             examine(&survey)
         }
         Err(error) => of_error(&error),

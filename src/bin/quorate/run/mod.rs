@@ -205,7 +205,7 @@ pub(crate) async fn lead(options: LeadOptions, console: &Console) -> Result<Exit
 pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<Code, Failure> {
     let quorum = options.voters.setup()?.connect().await?;
     let leader = quorum.election(&options.name).leader().await;
-    quorum.close().await;
+    let _ = quorum.close().await;
     let Some(leader) = leader? else {
         console.warn(format_args!("nobody leads `{}`", quoted(&options.name)));
         return Ok(Code::Warnings);
@@ -262,7 +262,7 @@ impl Job<'_> {
         let quorum = self.desk.quorum.get_or_init(|| quorum);
         let held = self.with_lock(plan, &setup, ready, &mut signals, quorum);
         let result = Box::pin(held).await;
-        quorum.close().await;
+        let _ = quorum.close().await;
         // The watcher has had the time to end; in a container nobody else may wait for it.
         command::reap();
         result

@@ -126,7 +126,7 @@ async fn acquire_all(world: &Arc<World>) {
             acquire(world, &Asking::of(&quorum, &lock.name, *kind), limit_ms).await;
         }
     }
-    quorum.close().await;
+    drop(quorum.close().await);
 }
 
 async fn acquire(world: &World, lock: &Asking, limit_ms: u64) {

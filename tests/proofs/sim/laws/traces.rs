@@ -122,7 +122,7 @@ pub(crate) async fn close(calm: &Calm<'_>) {
     let Ok(guard) = calm.waiter.mutex(LOCK).lock().await else {
         return calm.world.breach(Law::NothingLeaks, None, "a free lock cannot be had".into());
     };
-    calm.waiter.close().await;
+    drop(calm.waiter.close().await);
     if guard.is_held() {
         calm.world.breach(Law::TrustEndsEarly, None, "a closed client holds a lock".into());
     }
