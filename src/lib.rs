@@ -293,8 +293,8 @@
 //!
 //! All clients of servers share one thread of the process, with a tokio runtime of its own. It
 //! drives their connections, and renews and releases what they hold, whatever the threads of the
-//! program do meanwhile. Call from any runtime, from several, or from threads without one; guards
-//! may be dropped on any thread. A forked process connects anew: there every lock of its parent has
+//! program do meanwhile. Call from any runtime that has a timer (`enable_time`), from several, or from
+//! threads without one; guards may be dropped on any thread. A forked process connects anew: there every lock of its parent has
 //! ended, and all that it has from its parent is closed. [`Builder::runtime`] has a client live on
 //! another runtime. A second thread tells the [log](#log).
 

@@ -225,9 +225,10 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`Quorate::connect`]; and [`is_invalid`](Error::is_invalid) if settings clash, if voters
-    /// of a cluster [share primaries](crate::SharedPrimaries), or if a majority takes longer to
-    /// answer than the [voter deadline](Self::voter_deadline) that was set. Panics as that does.
+    /// As [`Quorate::connect`]; [`is_invalid`](Error::is_invalid) also if settings clash, if voters
+    /// of a cluster [share primaries](crate::SharedPrimaries), or if the [runtime](Self::runtime)
+    /// has no timer; [`is_not_connected`](Error::is_not_connected) also if a majority takes longer
+    /// to answer than the [voter deadline](Self::voter_deadline) that was set.
     ///
     /// # Examples
     ///

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     acquire::{Coordinator, Panel, VoterEar, Wakeups},
     client_thread,
-    clock::{Clock, Moment},
+    clock::{self, Clock, Moment},
     log, metric,
     proto::{Cause, ClientName, Error, Kind, Rounded, Verdict},
     settings::Settings,
@@ -60,6 +60,7 @@ pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error>
     let shares_a_cluster = clusters.iter().collect::<BTreeSet<_>>().len() < clusters.len();
     let labels = origins.iter().map(|origin| Arc::clone(&origin.label)).collect();
     let cast = Cast { labels, clusters, spread, quorum };
+    check_timers(runtime.as_ref())?;
     let runtime = match (runtime, Handle::try_current()) {
         (None, Ok(_)) if !matches!(clock, Clock::System) => None,
         (None, _) => Some(client_thread::runtime()?),
@@ -94,6 +95,18 @@ pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error>
         Ok(connected) => connected,
         Err(ended) if ended.is_panic() => panic::resume_unwind(ended.into_panic()),
         Err(_) => Err(Error::closed()),
+    }
+}
+
+/// Fails where calls would wait, or the client would live, on a runtime that has no timer.
+fn check_timers(asked: Option<&Handle>) -> Result<(), Error> {
+    let current = Handle::try_current().ok();
+    match asked.into_iter().chain(&current).find(|runtime| !clock::has_timer(runtime)) {
+        Some(_) => Err(Error::invalid(
+            "this tokio runtime has no timer, by which calls wait and leases end: build it with \
+             `enable_time` or `enable_all`",
+        )),
+        None => Ok(()),
     }
 }
 

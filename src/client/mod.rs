@@ -59,15 +59,11 @@ impl Quorate {
     /// # Errors
     ///
     /// [`is_invalid`](Error::is_invalid): an address cannot be used, there is none, two are the
-    /// same server, or a majority takes longer to answer than a tenth of the lease.
+    /// same server, or the tokio runtime of the caller has no timer (`enable_time`).
     /// [`is_not_connected`](Error::is_not_connected): no majority within the connect timeout
     /// (default 5 s); each voter's cause is in it.
     /// [`is_out_of_step`](Error::is_out_of_step): other clients of these voters believe otherwise
     /// about the voters or the longest lease; see [`Builder::roster`].
-    ///
-    /// # Panics
-    ///
-    /// In a tokio runtime without time.
     ///
     /// # Examples
     ///

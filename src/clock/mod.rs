@@ -11,7 +11,7 @@ mod machine;
 #[cfg(target_os = "linux")]
 mod steady;
 
-use std::time::Duration;
+use std::{panic, time::Duration};
 
 use tokio::runtime::Handle;
 
@@ -128,6 +128,13 @@ impl Clock {
     pub(crate) fn sleep(&self, length: Duration) -> impl Future<Output = ()> {
         self.sleep_until(self.now() + length)
     }
+}
+
+/// Whether timers can be made on a runtime. Tokio panics where they cannot, and has no other way to
+/// say so.
+pub(crate) fn has_timer(runtime: &Handle) -> bool {
+    let _inside = runtime.enter();
+    panic::catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 
 /// What the wall clocks of embedded voters, and of the machines of their clients, show when they

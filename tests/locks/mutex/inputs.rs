@@ -2,6 +2,7 @@
 
 use quorate::Cluster;
 use quorate_tests::prelude::*;
+use tokio::runtime::Builder as Runtime;
 
 const SECRET: &str = "s3cr3t";
 const NOBODY: &str = "redis://127.0.0.1:1";
@@ -31,6 +32,25 @@ async fn names_that_cannot_be_used_are_refused_by_every_call_and_nothing_is_sent
     assert_eq!(on.runs("mutex/acquire").unwrap(), [0, 0, 0]);
     let longest = "n".repeat(512);
     client.mutex(&longest).lock().await.unwrap().release().await.unwrap();
+}
+
+// Tokio would panic: at `connect` for voters inside the process, for servers at the first call that
+// waits.
+#[test]
+fn a_runtime_without_a_timer_is_refused_and_the_error_says_how_to_have_one() {
+    let bare = || Runtime::new_current_thread().build().unwrap();
+    let voters = embedded::voters(1);
+    let (inside, servers) =
+        (Quorate::builder().embedded(&voters), Quorate::builder().voter(NOBODY));
+    let (bare, other) = (bare(), bare());
+    for builder in [inside, servers.clone()] {
+        let error = bare.block_on(builder.connect()).unwrap_err();
+        assert_invalid(&error, "has no timer, by which calls wait and leases end: build it with");
+    }
+    let given = servers.runtime(other.handle().clone());
+    let error =
+        Runtime::new_current_thread().enable_all().build().unwrap().block_on(given.connect());
+    assert_invalid(&error.unwrap_err(), "`enable_time` or `enable_all`");
 }
 
 #[tokio::test(start_paused = true)]
