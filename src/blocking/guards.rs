@@ -97,6 +97,8 @@ mirror! {
     get is_held() -> bool;
     get remaining() -> Duration;
     call extend(lease: Duration) -> ();
+    call renew() -> ();
+    last keep_for(time: Duration) -> () = "the locks are released, and not kept";
     last release() -> () = "the locks are released in the background";
     lost lost_within(limit: Duration);
 }

@@ -185,6 +185,13 @@ impl From<Mutex> for Lockable {
     }
 }
 
+impl Mutex {
+    /// [`Mutex::into`](crate::Mutex::into).
+    pub fn into(self) -> Lockable {
+        self.inner.into()
+    }
+}
+
 mirror! {
     /// [`quorate::RwLock`](crate::RwLock) for programs without async.
     ///
@@ -368,8 +375,7 @@ mirror! {
     /// # fn main() -> Result<(), quorate::Error> {
     /// # let voters = quorate::embedded::voters(3);
     /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
-    /// let accounts = [quorum.mutex("account:1"), quorum.mutex("account:2")];
-    /// let guard = quorum.lock_all(accounts).lock()?;
+    /// let guard = quorum.lock_all(["account:1", "account:2"]).lock()?;
     /// assert!(guard.is_held());
     /// guard.release()
     /// # }

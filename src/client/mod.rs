@@ -128,11 +128,12 @@ impl Quorate {
         Admin::new(&self.parts)
     }
 
-    /// Several locks as one: all or none, whatever order callers name them in. Mutexes and fair
-    /// mutexes go into the list as they are; of a read/write lock it is the side that
-    /// [reads](RwLock::reading) or [writes](RwLock::writing). Each keeps its own settings.
+    /// Several locks as one: all or none, whatever order callers name them in. The list has names
+    /// of mutexes, or mutexes and fair mutexes as they are. Where it also has a read/write lock, by
+    /// the side that [reads](RwLock::reading) or [writes](RwLock::writing), a mutex goes in by
+    /// [`Mutex::into`]. Each lock keeps its own settings.
     pub fn lock_all<L: Into<Lockable>>(&self, locks: impl IntoIterator<Item = L>) -> LockAll {
-        LockAll::new(&self.parts, locks.into_iter().map(Into::into).collect())
+        LockAll::new(&self.parts, locks.into_iter().map(Into::into))
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.

@@ -14,37 +14,70 @@ use crate::{
         Entry, LockRequest, Lost, first_loss, one_is_lost, stand_or_fall, try_while_held,
         while_held,
     },
-    kinds::{Kind, READ, WRITE},
+    kinds::{Kind, MUTEX, READ, WRITE},
     proto::{Error, HoldId, Limit, LockKind, Refusal, Several, SeveralNext, Token},
 };
 
-/// A lock that can be one of [several](crate::Quorate::lock_all): a mutex, a fair mutex, or a
-/// read/write lock to [read](RwLock::reading) or to [write](RwLock::writing).
+/// A lock that can be one of [several](crate::Quorate::lock_all): a mutex, a fair mutex, the name
+/// of a mutex, or a read/write lock to [read](RwLock::reading) or to [write](RwLock::writing).
 #[derive(Clone)]
-pub struct Lockable {
+pub struct Lockable(ListedLock);
+
+#[derive(Clone)]
+enum ListedLock {
+    /// A mutex of the client that is asked for all.
+    Name(Arc<str>),
+    Lock(OneLock),
+}
+
+#[derive(Clone)]
+struct OneLock {
     handle: LockHandle,
     kind: &'static Kind,
 }
 
+impl Lockable {
+    fn of(handle: LockHandle, kind: &'static Kind) -> Self {
+        Self(ListedLock::Lock(OneLock { handle, kind }))
+    }
+
+    fn lock_of(self, parts: &Arc<LockParts>) -> OneLock {
+        match self.0 {
+            ListedLock::Name(name) => {
+                OneLock { handle: LockHandle::new(parts, &name), kind: &MUTEX }
+            }
+            ListedLock::Lock(lock) => lock,
+        }
+    }
+}
+
 impl From<Mutex> for Lockable {
     fn from(mutex: Mutex) -> Self {
-        Self { kind: mutex.kind(), handle: mutex.0 }
+        let kind = mutex.asked_kind();
+        Self::of(mutex.0, kind)
+    }
+}
+
+/// The mutex of this name.
+impl<N: AsRef<str>> From<N> for Lockable {
+    fn from(name: N) -> Self {
+        Self(ListedLock::Name(name.as_ref().into()))
     }
 }
 
 impl RwLock {
     /// Its reading side, as one of [several locks](crate::Quorate::lock_all).
     pub fn reading(&self) -> Lockable {
-        Lockable { handle: self.0.clone(), kind: &READ }
+        Lockable::of(self.0.clone(), &READ)
     }
 
     /// Its writing side, as one of [several locks](crate::Quorate::lock_all).
     pub fn writing(&self) -> Lockable {
-        Lockable { handle: self.0.clone(), kind: &WRITE }
+        Lockable::of(self.0.clone(), &WRITE)
     }
 }
 
-impl Lockable {
+impl OneLock {
     fn request(&self) -> Result<LockRequest, Error> {
         // What is given back because another lock could not be had goes to whoever is next.
         Ok(LockRequest { hands_on: false, ..self.handle.request(self.kind)? })
@@ -83,11 +116,12 @@ impl Lockable {
 #[must_use = "it does nothing until it is locked"]
 pub struct LockAll {
     parts: Arc<LockParts>,
-    locks: Vec<Lockable>,
+    locks: Vec<OneLock>,
 }
 
 impl LockAll {
-    pub(crate) fn new(parts: &Arc<LockParts>, locks: Vec<Lockable>) -> Self {
+    pub(crate) fn new(parts: &Arc<LockParts>, locks: impl Iterator<Item = Lockable>) -> Self {
+        let locks = locks.map(|lock| lock.lock_of(parts)).collect();
         Self { parts: Arc::clone(parts), locks }
     }
 
@@ -111,8 +145,7 @@ impl LockAll {
     /// # async fn transfer() {}
     /// # let voters = quorate::embedded::voters(3);
     /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let accounts = [quorum.mutex("account:1"), quorum.mutex("account:2")];
-    /// let guard = quorum.lock_all(accounts).lock().await?;
+    /// let guard = quorum.lock_all(["account:1", "account:2"]).lock().await?; // two mutexes
     /// guard.while_held(transfer()).await?;
     /// guard.release().await?;
     ///
@@ -203,7 +236,7 @@ impl LockAll {
     /// # async fn main() -> Result<(), quorate::Error> {
     /// # let voters = quorate::embedded::voters(3);
     /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// let accounts = quorum.lock_all([quorum.mutex("account:1"), quorum.mutex("account:2")]);
+    /// let accounts = quorum.lock_all(["account:1", "account:2"]);
     /// let moved = accounts.run(async |_tokens| Ok::<_, quorate::Error>(20)).await?;
     /// assert_eq!(moved, 20);
     /// # Ok(())
@@ -233,7 +266,7 @@ impl LockAll {
         if self.locks.is_empty() {
             return Err(Error::invalid("there is no lock in the list of those to be locked"));
         }
-        let requests = self.locks.iter().map(Lockable::request).collect::<Result<Vec<_>, _>>()?;
+        let requests = self.locks.iter().map(OneLock::request).collect::<Result<Vec<_>, _>>()?;
         let mut seen = BTreeSet::new();
         for (lock, request) in self.locks.iter().zip(&requests) {
             let name = lock.handle.name();
@@ -394,6 +427,15 @@ impl Got<'_> {
 
 impl fmt::Debug for Lockable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            ListedLock::Name(name) => f.debug_struct(MUTEX.name).field("name", name).finish(),
+            ListedLock::Lock(lock) => lock.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for OneLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.handle.show(self.kind.name, f)
     }
 }
@@ -490,6 +532,40 @@ impl AllGuard {
     pub async fn extend(&self, lease: Duration) -> Result<(), Error> {
         let all = self.0.iter().map(|entry| entry.extend(Some(lease)));
         join_all(all).await.into_iter().collect()
+    }
+
+    /// Renews all leases now, each for as long as it was before, as
+    /// [`MutexGuard::renew`](crate::MutexGuard::renew) does one.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::MutexGuard::renew), for the first lock of the list that has one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the locks held, with the old leases or the new ones.
+    pub async fn renew(&self) -> Result<(), Error> {
+        let all = self.0.iter().map(|entry| entry.extend(None));
+        join_all(all).await.into_iter().collect()
+    }
+
+    /// Keeps all locks taken for `time`, counted from now, and then lets them expire, as
+    /// [`MutexGuard::keep_for`](crate::MutexGuard::keep_for) does one.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::MutexGuard::keep_for), for the first lock of the list that has one; of
+    /// several that are lost the one that took the others along. What was held until then and has
+    /// no error is kept.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the locks, except those for which a majority has stored `time`
+    /// already.
+    pub async fn keep_for(self, time: Duration) -> Result<(), Error> {
+        let lost = first_loss(&self.0);
+        let kept = join_all(self.0.into_iter().map(|entry| entry.keep_for(time))).await;
+        lost.map_or_else(|| kept.into_iter().collect(), Err)
     }
 
     /// Gives all locks back. Returns when a majority has confirmed each; slow voters get the

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    LockView,
+    LockView, Lockable,
     admin::{inspect, is_locked},
     guard::{guard, token},
     handle::{given_token, lock, taking},
@@ -147,12 +147,34 @@ impl Mutex {
         Self(self.0.fair())
     }
 
-    pub(super) fn kind(&self) -> &'static Kind {
+    pub(super) fn asked_kind(&self) -> &'static Kind {
         if self.0.is_fair { &FAIR_MUTEX } else { &MUTEX }
     }
 
+    /// This mutex as one of [several locks](crate::Quorate::lock_all) of different kinds, as
+    /// [`RwLock::reading`](crate::RwLock::reading) is. A method of its own, so that nobody has to
+    /// say what type it becomes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// let accounts = ["account:1", "account:2"].map(|name| quorum.mutex(name).into());
+    /// let prices = quorum.rw_lock("prices").reading();
+    /// let guard = quorum.lock_all(accounts.into_iter().chain([prices])).lock().await?;
+    /// assert_eq!(guard.names().count(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into(self) -> Lockable {
+        Lockable::from(self)
+    }
+
     taking! {
-        |self| self.0.request(self.kind()) => MutexGuard;
+        |self| self.0.request(self.asked_kind()) => MutexGuard;
         /// Acquires the lock, waiting for as long as another hold has it.
         ///
         /// # Errors
@@ -329,7 +351,7 @@ impl Mutex {
     /// # }
     /// ```
     pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
-        is_locked(&self.0, self.kind())
+        is_locked(&self.0, self.asked_kind())
     }
 
     /// Asks every voter who holds the lock and who waits for it, as
@@ -356,7 +378,7 @@ impl Mutex {
     /// # }
     /// ```
     pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        inspect(&self.0, self.kind())
+        inspect(&self.0, self.asked_kind())
     }
 }
 

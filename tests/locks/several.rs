@@ -15,6 +15,7 @@ pub(crate) async fn client(on: &Fixture) -> Quorate {
 
 claims!(everywhere:
     mutexes_and_sides_of_read_write_locks_are_held_as_one,
+    several_are_renewed_together_and_kept_after_the_work,
     where_one_is_taken_a_try_has_none_and_leaves_nothing,
 );
 
@@ -46,6 +47,53 @@ async fn mutexes_and_sides_of_read_write_locks_are_held_as_one(on: Fixture) {
     assert!(again.tokens().zip(tokens).all(|((_, token), before)| token > Some(before)));
     drop(again);
     on.until_clean().await;
+}
+
+// The leases are fixed: only the renewal outlasts them. Then all are taken though nobody has them.
+async fn several_are_renewed_together_and_kept_after_the_work(on: Fixture) {
+    let lease = secs(6);
+    let (quorum, theirs) = (on.client_with_lease(lease).await, client(&on).await);
+    let all = quorum.lock_all(NAMES.map(|name| quorum.mutex(name).lease_fixed(lease)));
+    let guard = all.lock().await.unwrap();
+    sleep(secs(2)).await;
+    let before = guard.remaining();
+    guard.renew().await.unwrap();
+    assert!(guard.remaining() > before + secs(1), "{before:?}, {:?}", guard.remaining());
+    guard.keep_for(secs(4)).await.unwrap();
+    for name in NAMES {
+        on.must_be_refused(theirs.mutex(name).try_lock().await);
+    }
+    let next = timeout(secs(60), theirs.lock_all(NAMES).lock()).await.expect("it ends by itself");
+    on.release(next.unwrap().release()).await;
+    on.until_clean().await;
+}
+
+// That it compiles is the half of it.
+#[tokio::test(start_paused = true)]
+async fn names_and_locks_go_into_the_list_as_they_are_and_a_mixed_one_needs_no_type() {
+    let (_voters, quorum) = with_client(3).await;
+    let [names, owned] = [NAMES.map(str::to_owned), NAMES.map(|name| format!("{name}{name}"))];
+    let lists = [
+        quorum.lock_all(NAMES),
+        quorum.lock_all(names.iter()),
+        quorum.lock_all(names.clone()),
+        quorum.lock_all(NAMES.map(|name| quorum.mutex(name))),
+        quorum.lock_all(names.iter().map(|name| quorum.mutex(name).into())),
+        quorum.lock_all(owned.iter().map(|name| quorum.mutex(name)).collect::<Vec<_>>()),
+        quorum.lock_all([quorum.fair_mutex("b").into(), quorum.rw_lock("a").reading()]),
+        quorum.lock_all(["c".into(), quorum.rw_lock("a").writing()]),
+    ];
+    for all in lists {
+        let guard = all.try_lock().await.unwrap().expect("all are free");
+        assert!(guard.tokens().all(|(name, token)| token.is_some() || name == "a"), "{guard:?}");
+        guard.release().await.unwrap();
+    }
+    // A name is that of a mutex of this client.
+    let guard = quorum.lock_all(["a"]).lock().await.unwrap();
+    assert!(quorum.mutex("a").try_lock().await.unwrap().is_none());
+    let twice = quorum.lock_all(["b".into(), quorum.fair_mutex("b").into()]).lock().await;
+    assert_invalid(&twice.unwrap_err(), "the lock `b` is in the list twice");
+    guard.release().await.unwrap();
 }
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
