@@ -122,7 +122,7 @@ impl Coordinator {
     }
 
     /// The answers of all voters until they are enough, or those that are missing are late.
-    pub(super) async fn gather(
+    pub(crate) async fn gather(
         &self,
         call: &Call,
         rules: Rules,

@@ -6,7 +6,7 @@ use tracing::field::Empty;
 
 use super::{
     Hold, Lost,
-    held::Left,
+    held::{HoldLoss, Left},
     keeper,
     lost::{try_while_held, while_held},
 };
@@ -85,6 +85,9 @@ impl Entry {
                 Ok(Some(Self::of(hold, now)))
             }
             Err(defeat) if hold.is_held() => {
+                if let Some(marks) = hold.marks_of_force().await {
+                    return Err(hold.found_lost(HoldLoss::Revoked, marks));
+                }
                 let verdicts = defeat.votes.into_verdicts();
                 Err(hold.not_entered("a read under the own write", verdicts))
             }
@@ -246,7 +249,11 @@ impl Entry {
         };
         let votes = self.hold.confirm(replies, frees_at.is_some()).await;
         if votes.lacks_majority() {
-            return Err(self.hold.vanished(votes.into_verdicts()));
+            let (loss, verdicts) = match self.hold.marks_of_force().await {
+                Some(marks) => (HoldLoss::Revoked, marks),
+                None => (HoldLoss::Vanished, votes.into_verdicts()),
+            };
+            return Err(self.hold.found_lost(loss, verdicts));
         }
         if votes.frees_majority() {
             return Ok(());

@@ -87,8 +87,8 @@ struct AfterHealing {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Released,
-    /// As that, and a majority turned out to have had no vote of it any more.
-    Vanished,
+    /// As that, and its votes turned out to have been gone before.
+    FoundLost(HoldLoss),
     Closed,
     Lost(HoldLoss),
 }
@@ -210,7 +210,7 @@ impl Hold {
 
     /// Whether its last entry has left it.
     fn is_released(&self) -> bool {
-        matches!(self.state().end, Some(End::Released | End::Vanished))
+        matches!(self.state().end, Some(End::Released | End::FoundLost(_)))
     }
 
     /// Why it cannot be entered, unless it was released: then it is to be acquired.
@@ -300,28 +300,27 @@ impl Hold {
             Some(End::Closed) => {
                 return self.lost_because("its client was closed".into(), state.failed.clone());
             }
-            Some(End::Vanished) => HoldLoss::Vanished,
-            Some(End::Lost(loss)) => loss,
+            Some(End::FoundLost(loss) | End::Lost(loss)) => loss,
             None => HoldLoss::Expired,
         };
         self.lost_because(loss.told().1, state.failed.clone())
     }
 
-    /// The votes turned out to be gone when they were given back; counted once, though several
-    /// releases may find it at the same time.
-    pub(super) fn vanished(&self, verdicts: Vec<Verdict>) -> Error {
+    /// The votes turned out to be gone, when they were given back or relied on; counted once, though
+    /// several calls may find it at the same time.
+    pub(super) fn found_lost(&self, loss: HoldLoss, verdicts: Vec<Verdict>) -> Error {
         let mut state = self.state();
         match state.end {
             Some(End::Released) => {
-                state.end = Some(End::Vanished);
-                self.log_loss(HoldLoss::Vanished, verdicts.clone());
+                state.end = Some(End::FoundLost(loss));
+                self.log_loss(loss, verdicts.clone());
                 drop(state);
-                self.count_loss(HoldLoss::Vanished);
+                self.count_loss(loss);
             }
-            Some(End::Vanished | End::Lost(_) | End::Closed) => {}
-            None => self.lose(state, HoldLoss::Vanished),
+            Some(End::FoundLost(_) | End::Lost(_) | End::Closed) => {}
+            None => self.lose(state, loss),
         }
-        self.lost_because(HoldLoss::Vanished.told().1, verdicts)
+        self.lost_because(loss.told().1, verdicts)
     }
 
     fn lost_because(&self, why: Cow<'static, str>, verdicts: Vec<Verdict>) -> Error {
@@ -650,7 +649,7 @@ impl HoldState {
 
 /// Why a hold is lost.
 #[derive(Clone, Copy, Debug)]
-enum HoldLoss {
+pub(super) enum HoldLoss {
     Expired,
     /// It was noticed so long after the deadline: nothing renewed it, nor looked at the clock.
     Unattended(Duration),

@@ -171,8 +171,9 @@ impl Admin {
     /// alone. Says how many voters have confirmed it: a majority.
     ///
     /// The holder learns at its next renewal that the lock is lost; with a fixed lease, which is
-    /// not renewed, at its release or its deadline. Until then it believes to hold the lock, so
-    /// this is for operators who know that it is gone or stuck. For 50 ms the tasks of its client
+    /// not renewed, at its deadline; and in any case at its next call that asks the voters. Each
+    /// of its calls then says that it was ended by force. Until then it believes to hold the lock,
+    /// so this is for operators who know that it is gone or stuck. For 50 ms the tasks of its client
     /// can also hand a mutex on that was ended.
     ///
     /// # Errors

@@ -118,6 +118,25 @@ impl Hold {
         self.coordinator.panel().ask_again(&mut exchange.replies, voters, &call, now);
     }
 
+    /// Asks whether it was ended by force, where its votes are gone: then what each voter says. The
+    /// mark stands on a majority by the time that anybody is told of the end, so a majority without
+    /// one is the answer.
+    pub(in crate::hold) async fn marks_of_force(&self) -> Option<Vec<Verdict>> {
+        let (panel, lease) = (self.coordinator.panel(), self.rules.terms.lease);
+        // In full, and not anew: it gives no vote, whatever it finds (law 6).
+        let (count, token, slots) = (self.count().max(1), self.stored, self.slots.as_ref());
+        let ask = Ask { count, token, slots, is_anew: false, ..Ask::new(&self.id, lease) };
+        let verdict = |answer: &Outcome<Answer>| Vote::of(answer).verdict;
+        let is_marked = |answers: &[_]| answers.iter().any(|it| verdict(it) == Verdict::Revoked);
+        let is_told = |answer: &Outcome<Answer>| !matches!(verdict(answer), Verdict::Unknown(_));
+        let are_enough = |answers: &[Outcome<Answer>]| {
+            is_marked(answers) || panel.quorum.reached(|voter| is_told(&answers[voter]))
+        };
+        let call = self.record.renew(&ask);
+        let answers = self.coordinator.gather(&call, self.rules, are_enough).await;
+        is_marked(&answers).then(|| answers.iter().map(verdict).collect())
+    }
+
     fn heard(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
         let panel = self.coordinator.panel();
         let place = outcome.as_ref().ok().map(|answer| answer.place);
