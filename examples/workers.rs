@@ -30,13 +30,13 @@ async fn main() -> Result<(), Error> {
     let workers: Vec<_> = (1..=5)
         .map(|worker| {
             let partner = partner.clone();
-            tokio::spawn(async move { partner.run(|slot| call(worker, slot)).await })
+            tokio::spawn(async move { partner.run(|slots| call(worker, slots[0])).await })
         })
         .collect();
     for worker in workers {
         worker.await.expect("no worker panics")?;
     }
-    println!("free again: {} of {permits}", partner.inspect().await?.free().unwrap_or_default());
+    println!("free again: {} of {permits}", partner.inspect().await?.free());
     quorum.close().await?;
     Ok(())
 }

@@ -37,6 +37,7 @@
 //! | many readers or one writer | [`RwLock::read`], [`RwLock::write`], [`RwLock::run_read`] |
 //! | to choose whether readers or writers go first | [`RwLock::preference`] |
 //! | several locks, all or none | [`Quorate::lock_all`] |
+//! | to know in spawned work whether the lock is still held | [`MutexGuard::view`] |
 //! | one leader among many, whom others can find | [`Quorate::election`] |
 //! | to follow who leads | [`Election::observe`] |
 //! | to go on reading after a write | [`WriteGuard::downgrade`] |
@@ -56,6 +57,7 @@
 //! | to see which locks there are | [`Admin::find`] |
 //! | to find the process that holds it | [`Builder::client_name`] |
 //! | to end a hold whose holder is stuck | [`Admin::end`] |
+//! | to end whatever is held of a lock | [`Admin::end_all`] |
 //! | to repair a lock that nobody holds and nobody gets | [`Admin::clear`] |
 //! | to release everything before the program ends | [`Quorate::close`] |
 //! | other settings | [`Quorate::builder`], [`Builder::from_env`] |
@@ -135,7 +137,8 @@
 //!   Restarts without data, deleted data of other servers and clocks that jump are noticed
 //!   ([`Quarantine`]). One case is not: all voters restart at once, and a new client takes that for
 //!   their first start ([`RestartGuard`]).
-//! - **Exclusion, after [`Admin::end`] or [`Admin::clear`]**, until the old holder has noticed.
+//! - **Exclusion, after [`Admin::end`], [`Admin::end_all`] or [`Admin::clear`]**, until the old
+//!   holder has noticed.
 //! - **Exclusion between clients with different voters** or different [prefixes](Builder::prefix).
 //! - **Tokens that grow, if voters lose data** and the wall clocks of two clients differ by more
 //!   than the [longest lease](Builder::longest_lease); or if nobody uses the lock for longer than
@@ -155,7 +158,7 @@
 //! |---|---|
 //! | `lock` and the like | nothing: what was sent is undone, the queue left |
 //! | `read`, `write`, `acquire` and the like | the same |
-//! | `run` | the work dropped, the lock released |
+//! | `run` and the like | the work dropped, the lock released |
 //! | `downgrade` | nothing: the write is released |
 //! | `campaign` and the like | nothing: what was sent is undone, the queue left |
 //! | `proclaim` | the lead, with the new value once it was polled |
@@ -166,8 +169,8 @@
 //! | `keep_for` | the lock released, or kept for that time once it was stored |
 //! | `release` | the lock released: only the answer is lost |
 //! | `while_held`, `try_while_held` | the work dropped, the lock held |
-//! | `lost`, `inspect`, `look`, `find`, `status`, `survey`, `connect` | nothing |
-//! | `Admin::end`, `Admin::clear` | the hold ended or not; call again to finish it |
+//! | `lost`, `inspect`, `is_locked`, `look`, `find`, `status`, `survey`, `connect` | nothing |
+//! | `Admin::end`, `end_all`, `clear` | the holds ended or not; call again to finish it |
 //! | `close` | a client that acquires nothing more; call again to finish it |
 //!
 //! # Errors
@@ -284,7 +287,8 @@
 //! | `serde` | `Serialize` for what clients report, and for ids, owners and tokens: see below |
 //! | `cli` | the program `quorate`, with `serde` and `tls`; nothing else for the library |
 //!
-//! With `serde`, [`HoldId`], [`Owner`] and [`Token`] are `Serialize` and `Deserialize`. [`Status`],
+//! With `serde`, [`HoldId`], [`Owner`] and [`Token`] are `Serialize` and `Deserialize`; an owner that
+//! was read in another process is another party there. [`Status`],
 //! [`Survey`], [`FoundLocks`], [`LockView`], [`Cause`] and [`Quarantine`] are `Serialize` only.
 //! Times are whole milliseconds, in fields that end with `_ms`, or microseconds (`_us`). A voter
 //! that did not answer has an `error` instead.
@@ -333,12 +337,12 @@ pub use client::{
     VoterSurvey,
 };
 pub use fence::{FenceGate, Stale};
-pub use hold::Lost;
+pub use hold::{HoldView, Lost};
 pub use kinds::Preference;
 pub use locks::{
     Admin, AllGuard, Election, FoundLocks, Holder, Leadership, LockAll, LockState, LockView,
     Lockable, Mutex, MutexGuard, Observed, Observer, PermitGuard, ReadGuard, RwLock, Semaphore,
-    VoterView, Waiting, WriteGuard,
+    SemaphoreView, VoterView, Waiting, WriteGuard,
 };
 pub use proto::{
     Cause, ClockOffset, Error, ErrorKind, FoundLock, HoldId, HolderKind, Leader, LockKind, Owner,

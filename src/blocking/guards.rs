@@ -7,6 +7,7 @@ use super::{
     mirror::{Mirrored, mirror},
 };
 use crate::{
+    hold::HoldView,
     locks::{self, Observed},
     proto::{Error, HoldId, Token},
 };
@@ -23,6 +24,7 @@ macro_rules! guard {
             get count() -> u32;
             get is_held() -> bool;
             get remaining() -> Duration;
+            get view() -> HoldView;
             call extend(lease: Duration) -> ();
             call renew() -> ();
             call reenter() -> Self;

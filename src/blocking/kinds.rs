@@ -8,8 +8,9 @@ use super::{
 };
 use crate::{
     client::{self, Builder, Status, Survey},
+    hold::HoldView,
     kinds::Preference,
-    locks::{self, FoundLocks, LockView, Lockable, after_work},
+    locks::{self, FoundLocks, LockView, Lockable, SemaphoreView, after_work},
     proto::{Error, HoldId, Leader, LockKind, Owner, Token},
     redisson,
 };
@@ -130,6 +131,9 @@ mirror! {
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
     with hold_at_most(time: Duration);
+    get name() -> &str;
+    get kind() -> LockKind;
+    make client() -> Quorate;
     ///
     /// # Examples
     ///
@@ -176,7 +180,7 @@ mirror! {
     /// # Ok(())
     /// # }
     /// ```
-    run run(token: Token) = lock;
+    run run() -> Token = (lock, token);
 }
 
 impl From<Mutex> for Lockable {
@@ -204,6 +208,9 @@ mirror! {
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
     with hold_at_most(time: Duration);
+    get name() -> &str;
+    get kind() -> LockKind;
+    make client() -> Quorate;
     with preference(preference: Preference);
     get reading() -> Lockable;
     get writing() -> Lockable;
@@ -229,11 +236,13 @@ mirror! {
     call try_write() -> Option<WriteGuard>;
     call write_within(limit: Duration) -> Option<WriteGuard>;
     call write_or_busy(limit: Duration) -> WriteGuard;
+    call is_locked() -> bool;
     call inspect() -> LockView;
     /// Reads, works and gives the read back: waits as [`read`](Self::read) does, runs the work on
-    /// the calling thread, and releases when the work is done, has failed or panics.
+    /// the calling thread, and releases when the work is done, has failed or panics. The work is
+    /// given a [view](HoldView) of the hold.
     ///
-    /// **The work is not stopped when the read is lost**: see [`Mutex::run`].
+    /// **The work is not stopped when the read is lost**: it can ask [`HoldView::is_held`].
     ///
     /// # Errors
     ///
@@ -244,14 +253,14 @@ mirror! {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # fn total() -> Result<u32, quorate::Error> { Ok(42) }
+    /// # fn total(_: quorate::HoldView) -> Result<u32, quorate::Error> { Ok(42) }
     /// # let voters = quorate::embedded::voters(3);
     /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
     /// assert_eq!(quorum.rw_lock("prices").run_read(total)?, 42);
     /// # Ok(())
     /// # }
     /// ```
-    run run_read() = read;
+    run run_read() -> HoldView = (read, view);
     /// Writes, works and gives the write back: waits as [`write`](Self::write) does, runs the work
     /// on the calling thread, and releases when the work is done, has failed or panics. The work is
     /// given its [`Token`].
@@ -274,7 +283,7 @@ mirror! {
     /// # Ok(())
     /// # }
     /// ```
-    run run_write(token: Token) = write;
+    run run_write() -> Token = (write, token);
 }
 
 mirror! {
@@ -286,6 +295,9 @@ mirror! {
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
     with hold_at_most(time: Duration);
+    get name() -> &str;
+    get kind() -> LockKind;
+    make client() -> Quorate;
     ///
     /// # Examples
     ///
@@ -308,10 +320,11 @@ mirror! {
     call try_acquire_many(wanted: u32) -> Option<PermitGuard>;
     call acquire_many_within(wanted: u32, limit: Duration) -> Option<PermitGuard>;
     call acquire_many_or_busy(wanted: u32, limit: Duration) -> PermitGuard;
-    call inspect() -> LockView;
+    call is_locked() -> bool;
+    call inspect() -> SemaphoreView;
     /// Acquires a permit, works and gives it back: waits as [`acquire`](Self::acquire) does, runs
-    /// the work on the calling thread, with the number of its permit, and releases when the work is
-    /// done, has failed or panics.
+    /// the work on the calling thread, with the number of its permit as the only one of its slots,
+    /// and releases when the work is done, has failed or panics.
     ///
     /// **The work is not stopped when the permit is lost**: see [`Mutex::run`].
     ///
@@ -324,14 +337,20 @@ mirror! {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # fn export(slot: u32) -> Result<u32, quorate::Error> { Ok(slot) }
+    /// # fn export(slots: Vec<u32>) -> Result<u32, quorate::Error> { Ok(slots[0]) }
     /// # let voters = quorate::embedded::voters(3);
     /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
     /// assert!(quorum.semaphore("exports", 2).run(export)? < 2);
     /// # Ok(())
     /// # }
     /// ```
-    run run(slot: u32) = acquire;
+    run run() -> Vec<u32> = (acquire, slots);
+    /// [`run`](Self::run) with so many permits, all or none; the work is given their numbers.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run) and [`acquire_many`](Self::acquire_many).
+    run run_many(wanted: u32) -> Vec<u32> = (acquire_many, slots);
 }
 
 mirror! {
@@ -341,6 +360,9 @@ mirror! {
     locks::Election;
     with lease(lease: Duration);
     with hold_at_most(time: Duration);
+    get name() -> &str;
+    get kind() -> LockKind;
+    make client() -> Quorate;
     ///
     /// # Examples
     ///
@@ -359,6 +381,7 @@ mirror! {
     call campaign_within(value: impl AsRef<[u8]>, limit: Duration) -> Option<Leadership>;
     call campaign_or_busy(value: impl AsRef<[u8]>, limit: Duration) -> Leadership;
     call leader() -> Option<Leader>;
+    call is_locked() -> bool;
     call inspect() -> LockView;
     make observe() -> Observer;
 }
@@ -424,6 +447,7 @@ mirror! {
     /// ```
     call look(kind: LockKind, name: &str) -> LockView;
     call end(kind: LockKind, name: &str, hold: &HoldId) -> usize;
+    call end_all(kind: LockKind, name: &str) -> Vec<HoldId>;
     call clear(kind: LockKind, name: &str) -> bool;
     ask find(names: &str, limit: usize) -> FoundLocks;
 }

@@ -1,6 +1,9 @@
 //! What every type of this module is: its async namesake, each call of which is waited for.
 
-use crate::{locks::LockView, proto::Leader};
+use crate::{
+    locks::{LockView, SemaphoreView},
+    proto::{HoldId, Leader},
+};
 
 /// What an async call gives, as programs without async get it.
 pub(super) trait Mirrored {
@@ -28,13 +31,13 @@ macro_rules! same {
     )+};
 }
 
-same!((), bool, usize, Leader, LockView);
+same!((), bool, usize, Vec<HoldId>, Leader, LockView, SemaphoreView);
 
 /// Defines the mirror of a type, a row for each of its methods. The rules that begin with `@` say
 /// what the first word of a row means: `with` is a setting, `make` gives another type, `get` is
 /// what it knows, `call` is waited for, `ask` is one that cannot fail but where it may not wait,
-/// `last` is one that ends it, or else does what the row says, `run` works under what another call
-/// gives, and `lost` waits for a loss.
+/// `last` is one that ends it, or else does what the row says, `run` works with something that the
+/// guard has which another call gives, and `lost` waits for a loss.
 macro_rules! mirror {
     (
         $(#[$about:meta])* $module:ident::$name:ident;
@@ -125,16 +128,18 @@ macro_rules! mirror {
         }
     };
     (
-        @run $name:ident $(#[$more:meta])* $method:ident($($get:ident: $type:ty)?) = $take:tt
+        @run $name:ident $(#[$more:meta])* $method:ident($($arg:ident: $asked:ty),*) -> $given:ty
+            = ($take:ident, $get:ident)
     ) => {
         $(#[$more])*
         pub fn $method<T, E: From<Error>>(
             &self,
-            work: impl FnOnce($($type)?) -> Result<T, E>,
+            $($arg: $asked,)*
+            work: impl FnOnce($given) -> Result<T, E>,
         ) -> Result<T, E> {
-            let guard = self.$take()?;
+            let guard = self.$take($($arg),*)?;
             // Outside of the clients' runtime: the work may have one of its own.
-            let done = work($(guard.$get())?);
+            let done = work(guard.$get());
             after_work(done, guard.release())
         }
     };

@@ -61,7 +61,8 @@ impl Quorate {
     /// [`is_invalid`](Error::is_invalid): an address cannot be used, there is none, two are the
     /// same server, or the tokio runtime of the caller has no timer (`enable_time`).
     /// [`is_not_connected`](Error::is_not_connected): no majority within the connect timeout
-    /// (default 5 s); each voter's cause is in it.
+    /// (default 5 s), or a majority takes longer to answer than a tenth of the lease; each voter's
+    /// cause is in it.
     /// [`is_out_of_step`](Error::is_out_of_step): other clients of these voters believe otherwise
     /// about the voters or the longest lease; see [`Builder::roster`].
     ///
@@ -201,6 +202,15 @@ impl Quorate {
         last.map_or(Ok(()), Err)
     }
 
+    /// The client of these locks, by which its own are made.
+    fn of(parts: &Arc<LockParts>) -> Self {
+        let mut parts = Arc::clone(parts);
+        if parts.dialect.is_some() {
+            Arc::make_mut(&mut parts).dialect = None;
+        }
+        Self { parts }
+    }
+
     fn coordinator(&self) -> &Coordinator {
         &self.parts.coordinator
     }
@@ -210,6 +220,19 @@ impl Quorate {
         self.parts.holds.all().into_iter().filter_map(released).collect()
     }
 }
+
+macro_rules! client_of {
+    ($($lock:ident),+) => {$(
+        impl $lock {
+            /// The client that it belongs to.
+            pub fn client(&self) -> Quorate {
+                Quorate::of(self.parts())
+            }
+        }
+    )+};
+}
+
+client_of!(Mutex, RwLock, Semaphore, Election);
 
 impl fmt::Debug for Quorate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

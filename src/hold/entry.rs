@@ -5,7 +5,7 @@ use std::{mem, slice::from_ref, sync::Arc, time::Duration};
 use tracing::field::Empty;
 
 use super::{
-    Hold, Lost,
+    Hold, HoldView, Lost,
     held::{HoldLoss, Left},
     keeper,
     lost::{try_while_held, while_held},
@@ -210,6 +210,10 @@ impl Entry {
 
     pub(crate) fn lost(&self) -> Lost {
         Lost::of(vec![Arc::clone(&self.hold)])
+    }
+
+    pub(crate) fn view(&self) -> HoldView {
+        HoldView(Arc::clone(&self.hold))
     }
 
     pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {

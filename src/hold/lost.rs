@@ -1,5 +1,5 @@
-//! The end of a hold, or of several that stand or fall together, as something that can be waited
-//! for without a guard.
+//! What can be known of a hold without a guard, and the end of one, or of several that stand or
+//! fall together, as something that can be waited for.
 
 use std::{
     fmt,
@@ -7,12 +7,80 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures::{FutureExt, future::select_all};
 
 use super::{Entry, Hold};
-use crate::proto::Error;
+use crate::proto::{Error, HoldId};
+
+/// A hold as work under it sees it that has no guard: it can ask whether the lock is still held.
+///
+/// It borrows nothing, so it can be spawned and can outlive the guards. It keeps no lock alive, and
+/// dropping it has no effect on one.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), quorate::Error> {
+/// # async fn next_page() -> Option<String> { None }
+/// # let voters = quorate::embedded::voters(3);
+/// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+/// let read = quorum.rw_lock("prices").run_read(async |reading| {
+///     let mut pages = Vec::new();
+///     while let Some(page) = next_page().await {
+///         println!("{} more for {}", reading.remaining().as_secs(), reading.hold());
+///         pages.push(page);
+///     }
+///     Ok::<_, quorate::Error>(pages)
+/// });
+/// read.await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct HoldView(pub(super) Arc<Hold>);
+
+impl HoldView {
+    /// The lock's name.
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// The hold, as it stands on the voters and in other clients' errors.
+    pub fn hold(&self) -> &HoldId {
+        &self.0.id
+    }
+
+    /// Whether the lock may still be relied on: false as soon as it is lost, or the last guard of
+    /// the hold has left. As [`MutexGuard::is_held`](crate::MutexGuard::is_held).
+    pub fn is_held(&self) -> bool {
+        self.0.is_held()
+    }
+
+    /// The time for which the lock may be relied on if no renewal succeeds; zero once the hold is
+    /// over.
+    pub fn remaining(&self) -> Duration {
+        self.0.remaining()
+    }
+
+    /// Completes when the hold is over, with the reason.
+    pub fn lost(&self) -> Lost {
+        Lost::of(vec![Arc::clone(&self.0)])
+    }
+}
+
+impl fmt::Debug for HoldView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HoldView")
+            .field("name", &self.name())
+            .field("hold", self.hold())
+            .field("remaining", &self.remaining())
+            .finish()
+    }
+}
 
 /// Completes when a hold is over, or one of several, with the reason:
 /// [`Lost`](crate::ErrorKind::Lost), or [`Released`](crate::ErrorKind::Released) by its last guard.

@@ -12,5 +12,5 @@ pub(crate) use entry::Entry;
 pub(crate) use held::Hold;
 pub(crate) use holds::Holds;
 use holds::{Agenda, AgendaPlace};
-pub use lost::Lost;
+pub use lost::{HoldView, Lost};
 pub(crate) use lost::{first_loss, one_is_lost, stand_or_fall, try_while_held, while_held};

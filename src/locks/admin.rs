@@ -203,6 +203,50 @@ impl Admin {
         }
     }
 
+    /// Ends by force whatever is held of a lock, whoever has it: each hold with all its entries, all
+    /// readers, all permits, and what is [kept](crate::MutexGuard::keep_for). The queue stays as it
+    /// is: who waits comes in its order. Says which holds were ended; none where nobody holds it.
+    ///
+    /// For each of them it does what [`end`](Self::end) does. What is acquired after the voters
+    /// have named the holds is not ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`end`](Self::end), except that a lock without a holder is no error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, some of the holds may have ended; calling again ends the others.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use quorate::LockKind;
+    ///
+    /// let prices = quorum.rw_lock("prices");
+    /// let (one, other) = (prices.read().await?, prices.read().await?);
+    /// let ended = quorum.admin().end_all(LockKind::RwLock, "prices").await?;
+    /// assert!(ended.len() == 2 && ended.contains(one.hold()) && ended.contains(other.hold()));
+    /// assert!(prices.try_write().await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn end_all(
+        &self,
+        kind: LockKind,
+        name: &str,
+    ) -> impl Future<Output = Result<Vec<HoldId>, Error>> + Send + use<> {
+        let lock = self.lock(kind, name);
+        async move {
+            let (handle, record) = lock?;
+            end_all(&handle, &record).await
+        }
+    }
+
     /// Takes out everything that keeps a lock from being acquired: ends every hold as
     /// [`end`](Self::end) does, removes everybody from the queue, and deletes values under the
     /// lock's keys that no lock has written, of whatever type. Says whether there was anything.
@@ -245,11 +289,7 @@ impl Admin {
             let (handle, record) = lock?;
             let answers = ask(&handle, &record, &record.clear()).await?;
             let cleared = answers.iter().any(|answer| answer.as_ref().is_ok_and(Answer::is_done));
-            // By name: a hold that comes from now on is none that was to be ended.
-            let views = ask_all(&handle, &record).await?;
-            let holders = LockView::new(handle.name(), kind, views).all_holders();
-            try_join_all(holders.iter().map(|held| end(&handle, &record, held))).await?;
-            Ok(cleared || !holders.is_empty())
+            Ok(!end_all(&handle, &record).await?.is_empty() || cleared)
         }
     }
 
@@ -302,19 +342,26 @@ pub(super) fn is_locked(
     async move {
         let record = record?;
         let quorum = coordinator.panel().quorum;
+        let (lock, (_, lists)) = (record.kind().lock, record.kind().look);
+        // Only a holder that excludes all others is in the answer itself; others are in its lists.
+        let is_given = |answer: &Outcome<Answer>| {
+            let answer = answer.as_ref().ok()?;
+            let holds = || {
+                Some(!LockState::read(lock, LockSeen::read(answer, lists).ok()?).holders.is_empty())
+            };
+            if answer.is_done() { Some(true) } else { holds() }
+        };
         let say = |answers: &[Outcome<Answer>], given: bool| {
-            let says = |answer: &Outcome<Answer>| matches!(answer, Ok(it) if it.is_done() == given);
-            quorum.reached(|voter| says(&answers[voter]))
+            quorum.reached(|voter| is_given(&answers[voter]) == Some(given))
         };
         let are_enough = |answers: &[_]| say(answers, true) || say(answers, false);
         let (call, started) = (record.look(0), coordinator.clock().now());
         let asked = coordinator.ask_until(&record, &call, record.rules(), are_enough);
         let answers = asked.await?;
-        let given = |voter: usize| matches!(&answers[voter], Ok(it) if it.is_done());
-        if quorum.reached_in_one(given) {
+        if quorum.reached_in_one(|voter| is_given(&answers[voter]) == Some(true)) {
             return Ok(true);
         }
-        if say(&answers, false) || answers.iter().all(Outcome::is_ok) {
+        if say(&answers, false) || answers.iter().all(|answer| is_given(answer).is_some()) {
             return Ok(false);
         }
         // Those that did not answer decide.
@@ -346,6 +393,14 @@ async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterVi
         quarantine,
     };
     Ok(seen.into_iter().zip(quarantined).enumerate().map(view).collect())
+}
+
+/// Ends all that is held now, by name: a hold that comes from now on is none that was to be ended.
+async fn end_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<HoldId>, Error> {
+    let views = ask_all(handle, record).await?;
+    let holders = LockView::new(handle.name(), record.kind().lock, views).all_holders();
+    try_join_all(holders.iter().map(|held| end(handle, record, held))).await?;
+    Ok(holders.into_iter().map(|held| held.hold).collect())
 }
 
 /// Ends a named hold; says how many voters have confirmed it.

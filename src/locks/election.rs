@@ -15,7 +15,7 @@ use futures::{
 
 use super::{
     LockView,
-    admin::inspect,
+    admin::{inspect, is_locked},
     handle::{given_token, lock, taking},
 };
 use crate::{
@@ -198,6 +198,16 @@ impl Election {
             Err(error) => stream::iter([Observed::Unknown(error)]).boxed(),
         };
         Observer { name: self.0.name().to_owned(), stream: Mutex::new(stream) }
+    }
+
+    /// Whether a majority of the voters has given its vote, to a leader or to a candidate that has
+    /// just won, as [`Mutex::is_locked`](crate::Mutex::is_locked).
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::Mutex::is_locked).
+    pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        is_locked(&self.0, &ELECTION)
     }
 
     /// Asks every voter who leads and who waits, as [`Mutex::inspect`](crate::Mutex::inspect) does.

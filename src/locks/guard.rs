@@ -66,6 +66,12 @@ macro_rules! guard {
                 self.0.lost()
             }
 
+            /// What can be known of the hold without a guard of it: for work that outlives this
+            /// one, or that is spawned.
+            pub fn view(&self) -> HoldView {
+                self.0.view()
+            }
+
             /// Runs `work` as long as the lock is held: drops it the moment the lock is lost.
             ///
             /// What `work` has spawned, or has already sent elsewhere, is not called back.

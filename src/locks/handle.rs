@@ -45,7 +45,8 @@ impl fmt::Debug for LockParts {
 #[derive(Clone)]
 pub(crate) struct LockHandle {
     pub(crate) parts: Arc<LockParts>,
-    name: Result<LockName, Error>,
+    /// What the caller called it: it is checked when the lock is asked for.
+    name: Arc<str>,
     owner: Option<Owner>,
     lease: Duration,
     renewed: bool,
@@ -72,7 +73,7 @@ impl LockHandle {
         let settings = parts.coordinator.settings();
         Self {
             parts: Arc::clone(parts),
-            name: LockName::parse(name),
+            name: name.into(),
             owner: None,
             lease: settings.lease,
             renewed: true,
@@ -136,7 +137,7 @@ impl LockHandle {
         kind: &'static Kind,
         preference: Preference,
     ) -> Result<(LockName, Arc<Form>), Error> {
-        let name = self.name.clone()?;
+        let name = LockName::parse(Arc::clone(&self.name))?;
         Settings::check_hold_at_most(self.hold_at_most)?;
         let rules = self.settings().rules(self.lease)?;
         Ok((name, self.parts.forms.of(kind, rules, preference, self.settings())))
@@ -150,9 +151,8 @@ impl LockHandle {
         &self.parts.coordinator
     }
 
-    /// What the caller called it, if that can be the name of a lock.
     pub(super) fn name(&self) -> &str {
-        self.name.as_ref().map_or("", |name| name.as_str())
+        &self.name
     }
 
     /// The end of a time that begins now. Without any, the voters are asked once, and leave to ask
@@ -228,7 +228,8 @@ fn checked_permits(permits: u32, wanted: u32) -> Result<(u16, u16), Error> {
     Err(Error::invalid(why))
 }
 
-/// Makes the type of a lock, of a name and with these settings.
+/// Makes the type of a lock, of a name and with these settings. Its name is that of its
+/// [`LockKind`].
 macro_rules! lock {
     (
         $(#[$about:meta])* $name:ident;
@@ -244,6 +245,21 @@ macro_rules! lock {
                 name: &str,
             ) -> Self {
                 Self($crate::locks::LockHandle::new(parts, name))
+            }
+
+            pub(crate) fn parts(&self) -> &std::sync::Arc<$crate::locks::LockParts> {
+                &self.0.parts
+            }
+
+            /// Its name, as it was given.
+            pub fn name(&self) -> &str {
+                self.0.name()
+            }
+
+            /// Of which kind it is: with the [name](Self::name) it says which lock, as
+            /// [`Admin`](crate::Admin) is told.
+            pub fn kind(&self) -> $crate::proto::LockKind {
+                $crate::proto::LockKind::$name
             }
 
             $(
@@ -274,7 +290,8 @@ macro_rules! taking {
         $(#[$about_try:meta])* $try:ident;
         $(#[$about_within:meta])* $within:ident;
         $(#[$about_busy:meta])* $busy:ident;
-        $($(#[$about_run:meta])* $run:ident($work:ident: fn($($given:ty)?)) => $under:expr;)?
+        $($(#[$about_run:meta])* $run:ident$(($run_arg:ident: $run_type:ty))?
+            [$work:ident: fn($given:ty)] => $under:expr;)?
     ) => {
         $(#[$about_wait])*
         pub fn $wait$(<$one: $bound>)?(
@@ -307,11 +324,11 @@ macro_rules! taking {
         $(
             $(#[$about_run])*
             pub fn $run<T, E, F, W>(
-                &$self, $work: F
+                &$self $(, $run_arg: $run_type)?, $work: F
             ) -> impl Future<Output = Result<T, E>> + use<T, E, F, W>
             where
                 E: From<Error>,
-                F: FnOnce($($given)?) -> W,
+                F: FnOnce($given) -> W,
                 W: Future<Output = Result<T, E>>,
             {
                 $crate::locks::handle::work_under($request, $under)

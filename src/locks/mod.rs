@@ -19,4 +19,4 @@ pub use lock_all::{AllGuard, LockAll, Lockable};
 pub use mutex::{Mutex, MutexGuard};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{PermitGuard, Semaphore};
-pub use view::{Holder, LockState, LockView, VoterView, Waiting};
+pub use view::{Holder, LockState, LockView, SemaphoreView, VoterView, Waiting};

@@ -9,7 +9,7 @@ use super::{
     handle::{given_token, lock, taking},
 };
 use crate::{
-    hold::{Entry, Lost},
+    hold::{Entry, HoldView, Lost},
     kinds::{FAIR_MUTEX, Kind, MUTEX},
     proto::{Error, HoldId, Owner, Token},
 };
@@ -324,7 +324,7 @@ impl Mutex {
         /// # Ok(())
         /// # }
         /// ```
-        run(work: fn(Token)) => |entry| work(given_token(entry));
+        run[work: fn(Token)] => |entry| work(given_token(entry));
     }
 
     /// Whether a majority of the voters has given its vote, mostly to a holder. Returns as soon as
@@ -373,7 +373,7 @@ impl Mutex {
     /// let guard = mutex.lock().await?;
     /// let seen = mutex.inspect().await?;
     /// let holder = seen.holder().expect("it is held");
-    /// assert_eq!((&holder.hold, holder.count), (guard.hold(), Some(1)));
+    /// assert_eq!((&holder.hold, holder.count), (guard.hold(), 1));
     /// # Ok(())
     /// # }
     /// ```

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::{
     LockView,
-    admin::inspect,
+    admin::{inspect, is_locked},
     guard::{guard, token},
     handle::{given_token, lock, taking},
 };
 use crate::{
-    hold::{Entry, Lost},
+    hold::{Entry, HoldView, Lost},
     kinds::{Preference, READ, WRITE},
     proto::{Error, HoldId, Owner, Token},
 };
@@ -142,7 +142,8 @@ impl RwLock {
 
         /// Reads, works and gives the read back, as [`Mutex::run`](crate::Mutex::run) does: waits
         /// as [`read`](Self::read) does, drops the work the moment the read is lost, and releases
-        /// when the work is done or has failed. Reads have no [`Token`], so the work is given none.
+        /// when the work is done or has failed. Reads have no [`Token`], so the work is given a
+        /// [view](HoldView) of the hold.
         ///
         /// # Errors
         ///
@@ -160,7 +161,7 @@ impl RwLock {
         /// # #[tokio::main(flavor = "current_thread")]
         /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
         /// # type Error = Box<dyn std::error::Error>;
-        /// # async fn total() -> Result<u32, Error> { Ok(42) }
+        /// # async fn total(_: quorate::HoldView) -> Result<u32, Error> { Ok(42) }
         /// # let voters = quorate::embedded::voters(3);
         /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
         /// let total = quorum.rw_lock("prices").run_read(total).await?;
@@ -168,7 +169,7 @@ impl RwLock {
         /// # Ok(())
         /// # }
         /// ```
-        run_read(work: fn()) => |_| work();
+        run_read[work: fn(HoldView)] => |entry| work(entry.view());
     }
 
     taking! {
@@ -269,7 +270,17 @@ impl RwLock {
         /// # Ok(())
         /// # }
         /// ```
-        run_write(work: fn(Token)) => |entry| work(given_token(entry));
+        run_write[work: fn(Token)] => |entry| work(given_token(entry));
+    }
+
+    /// Whether a majority of the voters has given its vote, to a writer or to readers, as
+    /// [`Mutex::is_locked`](crate::Mutex::is_locked).
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::Mutex::is_locked).
+    pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        is_locked(&self.0, &READ)
     }
 
     /// Asks every voter who reads, who writes, and who waits, as
@@ -286,13 +297,11 @@ impl RwLock {
     /// # async fn main() -> Result<(), quorate::Error> {
     /// # let voters = quorate::embedded::voters(3);
     /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-    /// use quorate::HolderKind;
-    ///
     /// let lock = quorum.rw_lock("prices");
     /// let reading = lock.read().await?;
     /// let seen = lock.inspect().await?;
-    /// assert_eq!(seen.holders[0].kind, HolderKind::Read);
-    /// assert_eq!(&seen.holders[0].hold, reading.hold());
+    /// assert_eq!(&seen.readers()[0].hold, reading.hold());
+    /// assert_eq!((seen.writer(), seen.waiting()), (None, 0));
     /// # Ok(())
     /// # }
     /// ```

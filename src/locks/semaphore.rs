@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use futures::TryFutureExt;
 
 use super::{
-    LockParts, LockView,
-    admin::inspect,
+    LockParts, SemaphoreView,
+    admin::{inspect, is_locked},
     guard::guard,
     handle::{lock, taking},
 };
 use crate::{
-    hold::{Entry, Lost},
+    hold::{Entry, HoldView, Lost},
     kinds::SEMAPHORE,
     proto::{Error, HoldId, Owner, Slots},
 };
@@ -147,7 +147,7 @@ impl Semaphore {
         /// Acquires a permit, works and gives it back, as [`Mutex::run`](crate::Mutex::run) does:
         /// waits as [`acquire`](Self::acquire) does, drops the work the moment the permit is lost,
         /// and releases when the work is done or has failed. The work is given the number of its
-        /// permit: its [`slot`](PermitGuard::slot).
+        /// permit, as the only one of its [`slots`](PermitGuard::slots).
         ///
         /// # Errors
         ///
@@ -165,7 +165,7 @@ impl Semaphore {
         /// # #[tokio::main(flavor = "current_thread")]
         /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
         /// # type Error = Box<dyn std::error::Error>;
-        /// # async fn export(slot: u32) -> Result<u32, Error> { Ok(slot) }
+        /// # async fn export(slots: Vec<u32>) -> Result<u32, Error> { Ok(slots[0]) }
         /// # let voters = quorate::embedded::voters(3);
         /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
         /// let slot = quorum.semaphore("exports", 2).run(export).await?;
@@ -173,7 +173,7 @@ impl Semaphore {
         /// # Ok(())
         /// # }
         /// ```
-        run(work: fn(u32)) => |entry| work(u32::from(given_slots(entry).list()[0]));
+        run[work: fn(Vec<u32>)] => |entry| work(numbers(entry));
     }
 
     taking! {
@@ -241,10 +241,33 @@ impl Semaphore {
         ///
         /// As [`acquire`](Self::acquire).
         acquire_many_or_busy;
+
+        /// [`run`](Self::run) with so many permits, all or none. The work is given their numbers,
+        /// in no particular order.
+        ///
+        /// # Errors
+        ///
+        /// As [`run`](Self::run) and [`acquire_many`](Self::acquire_many).
+        ///
+        /// # Cancel safety
+        ///
+        /// As [`run`](Self::run).
+        run_many(wanted: u32)[work: fn(Vec<u32>)] => |entry| work(numbers(entry));
     }
 
     pub(crate) fn of(parts: &Arc<LockParts>, name: &str, permits: u32) -> Self {
         Self(Self::new(parts, name).0.permits(permits))
+    }
+
+    /// Whether a majority of the voters has given some permits, all of them or not. Else as
+    /// [`Mutex::is_locked`](crate::Mutex::is_locked); how many are [free](SemaphoreView::free),
+    /// [`inspect`](Self::inspect) says.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::Mutex::is_locked).
+    pub fn is_locked(&self) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        is_locked(&self.0, &SEMAPHORE)
     }
 
     /// Asks every voter who has which permits, and who waits, as
@@ -265,17 +288,14 @@ impl Semaphore {
     /// let exports = quorum.semaphore("exports", 3);
     /// let guard = exports.acquire().await?;
     /// let seen = exports.inspect().await?;
-    /// assert_eq!((seen.free(), &seen.holders[0].hold), (Some(2), guard.hold()));
+    /// assert_eq!((seen.permits(), seen.free()), (3, 2));
+    /// assert_eq!(&seen.holders[0].hold, guard.hold());
     /// # Ok(())
     /// # }
     /// ```
-    pub fn inspect(&self) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        let (seen, permits) = (inspect(&self.0, &SEMAPHORE), self.0.permits);
-        // Voters know the number that others have named.
-        seen.map_ok(move |seen| LockView {
-            permits: seen.permits.into_iter().chain(permits).min(),
-            ..seen
-        })
+    pub fn inspect(&self) -> impl Future<Output = Result<SemaphoreView, Error>> + Send + use<> {
+        let permits = self.0.permits.expect("a semaphore is made with a number of permits");
+        inspect(&self.0, &SEMAPHORE).map_ok(move |seen| SemaphoreView::new(seen, permits))
     }
 }
 
@@ -296,6 +316,10 @@ guard! {
 
 fn given_slots(entry: &Entry) -> &Slots {
     entry.slots().expect("whoever has permits has slots")
+}
+
+fn numbers(entry: &Entry) -> Vec<u32> {
+    given_slots(entry).list().iter().copied().map(u32::from).collect()
 }
 
 impl PermitGuard {
@@ -327,6 +351,6 @@ impl PermitGuard {
 
     /// The numbers of all its permits, in no particular order.
     pub fn slots(&self) -> Vec<u32> {
-        given_slots(&self.0).list().iter().copied().map(u32::from).collect()
+        numbers(&self.0)
     }
 }

@@ -1,6 +1,6 @@
 //! What the voters say about a lock.
 
-use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, ops::Deref, time::Duration};
 
 use crate::{
     proto::{
@@ -53,6 +53,44 @@ pub struct LockView {
     pub voters: Vec<VoterView>,
 }
 
+/// What the voters say about a semaphore: a [`LockView`] of which the number of permits is known,
+/// because who asks names one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(transparent))]
+pub struct SemaphoreView {
+    seen: LockView,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    permits: u32,
+}
+
+impl SemaphoreView {
+    /// `named`: the number of permits with which it was asked.
+    pub(super) fn new(seen: LockView, named: u32) -> Self {
+        // Voters know the number that others have named.
+        let permits = seen.permits.map_or(named, |known| known.min(named));
+        Self { seen: LockView { permits: Some(permits), ..seen }, permits }
+    }
+
+    /// How many permits there are: the smallest number with which anybody has asked of late, or
+    /// this caller asks.
+    pub fn permits(&self) -> u32 {
+        self.permits
+    }
+
+    /// How many permits are free, by what a majority says. Waiters come first.
+    pub fn free(&self) -> u32 {
+        self.permits.saturating_sub(self.seen.taken())
+    }
+}
+
+impl Deref for SemaphoreView {
+    type Target = LockView;
+
+    fn deref(&self) -> &LockView {
+        &self.seen
+    }
+}
+
 /// What one voter says about a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -99,9 +137,9 @@ pub struct Holder {
     pub client_name: Option<String>,
     /// What it does with the lock.
     pub kind: HolderKind,
-    /// How often its owner has entered; `None` where voters do not keep that: of reads, permits and
-    /// leaders.
-    pub count: Option<u32>,
+    /// How many entries of its owner stand on the voters: of a mutex and of a write all that there
+    /// are, of a read, a permit and a leader one.
+    pub count: u32,
     /// The numbers of its permits, in ascending order.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub slots: Vec<u32>,
@@ -154,8 +192,23 @@ impl LockView {
     }
 
     /// The first of the [holders](Self::holders): of a lock that one holds at a time, its holder.
-    pub fn holder(&self) -> Option<&Holder> {
-        self.holders.first()
+    pub fn holder(&self) -> Option<Holder> {
+        self.holders.first().cloned()
+    }
+
+    /// Of the [holders](Self::holders) of a read/write lock the one that writes.
+    pub fn writer(&self) -> Option<Holder> {
+        self.holders.iter().find(|held| held.kind == HolderKind::Write).cloned()
+    }
+
+    /// Of the [holders](Self::holders) of a read/write lock those that read.
+    pub fn readers(&self) -> Vec<Holder> {
+        self.holders.iter().filter(|held| held.kind == HolderKind::Read).cloned().collect()
+    }
+
+    /// How many wait: as many as are listed in [`waiting`](Self#structfield.waiting).
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Every hold that has the vote of any voter, each once, with the longest time that is left of
@@ -189,8 +242,13 @@ impl LockView {
     /// How many permits of a semaphore are free, by what a majority says; `None` where the number
     /// of all [permits](Self::permits) is not known. Waiters come first.
     pub fn free(&self) -> Option<u32> {
+        Some(self.permits?.saturating_sub(self.taken()))
+    }
+
+    /// How many permits of a semaphore are taken.
+    fn taken(&self) -> u32 {
         let taken = self.holders.iter().map(|held| held.slots.len()).sum::<usize>();
-        Some(self.permits?.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX)))
+        u32::try_from(taken).unwrap_or(u32::MAX)
     }
 
     /// Who has each voter's vote, for an error: of several the last to end.
@@ -315,8 +373,8 @@ impl LockState {
 impl Holder {
     /// The hold in a record.
     fn record(kind: HolderKind, Holding { hold, count, left }: Holding) -> Self {
-        // In the record of a leader its value stands in place of a count.
-        let count = (kind != HolderKind::Leader).then_some(count);
+        // In the record of a leader its value stands in place of a count: nobody leads twice.
+        let count = if kind == HolderKind::Leader { 1 } else { count };
         let client_name = hold.client_name();
         Self { hold, client_name, kind, count, slots: Vec::new(), ttl: left }
     }
@@ -324,7 +382,7 @@ impl Holder {
     /// A hold beside which there may be others.
     fn listed(kind: HolderKind, ListEntry { id: hold, left, .. }: ListEntry) -> Self {
         let client_name = hold.client_name();
-        Self { hold, client_name, kind, count: None, slots: Vec::new(), ttl: Some(left) }
+        Self { hold, client_name, kind, count: 1, slots: Vec::new(), ttl: Some(left) }
     }
 
     /// What is left of its lease: no expiry is the longest.

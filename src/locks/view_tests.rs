@@ -7,7 +7,7 @@ fn held(kind: HolderKind, hold: &str, left: u64) -> Holder {
 }
 
 fn counted(hold: &str, count: u32) -> Holder {
-    Holder { count: Some(count), ..held(HolderKind::Mutex, hold, 1) }
+    Holder { count, ..held(HolderKind::Mutex, hold, 1) }
 }
 
 fn view(kind: LockKind, states: impl IntoIterator<Item = Result<LockState, Cause>>) -> LockView {
@@ -47,7 +47,7 @@ fn a_voter_that_has_not_heard_of_a_release_or_an_entry_yet_does_not_decide_the_c
     for (late, told) in [(2, 1), (1, 2)] {
         let by = |count| vec![counted("a", count)];
         let seen = held_by(LockKind::Mutex, [by(late), by(told), by(told)]);
-        assert_eq!(seen.holder().unwrap().count, Some(told));
+        assert_eq!(seen.holder().unwrap().count, told);
     }
 }
 
@@ -169,7 +169,7 @@ mod serial {
         let written = json!({ "hold": "c:1", "token": 7, "value": "10.0.0.1:80" });
         assert_eq!(to_value(leader).unwrap(), written);
         let written = json!({
-            "hold": "c:1", "client_name": null, "kind": "permit", "count": null, "slots": [0, 2],
+            "hold": "c:1", "client_name": null, "kind": "permit", "count": 1, "slots": [0, 2],
             "ttl_ms": null,
         });
         assert_eq!(to_value(slots).unwrap(), written);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use quorate::{
-    AllGuard, Error, HoldId, Leadership, MutexGuard, Owner, PermitGuard, Preference, Quorate,
+    AllGuard, Error, HoldId, Leadership, Lost, MutexGuard, Owner, PermitGuard, Preference, Quorate,
     ReadGuard, Token, WriteGuard,
 };
 use tokio::task::JoinHandle;
@@ -266,8 +266,8 @@ impl Guard {
         each!(self, guard => guard.remaining())
     }
 
-    pub async fn lost(&self) -> Error {
-        each!(self, guard => guard.lost().await)
+    pub fn lost(&self) -> Lost {
+        each!(self, guard => guard.lost())
     }
 
     pub async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {

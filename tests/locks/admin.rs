@@ -166,6 +166,8 @@ async fn who_waits_comes_back_to_a_queue_that_was_cleared(on: Fixture) {
 claims!(everywhere:
     a_hold_that_is_ended_by_its_id_is_lost_and_whoever_waits_is_next,
     holds_beside_the_one_that_is_ended_go_on,
+    all_that_is_held_is_ended_at_once_and_the_queue_keeps_its_order,
+    every_call_says_that_the_hold_was_ended_by_force,
 );
 claims!(everywhere of both:
     one_mark_is_enough_to_end_a_hold,
@@ -220,6 +222,163 @@ async fn a_hold_that_is_ended_by_its_id_is_lost_and_whoever_waits_is_next(on: Fi
         assert!(error.is_not_holding() && error.to_string().contains("held by nobody"), "{error}");
     }
     until!("the marks end too", on.keys().iter().all(Vec::is_empty));
+}
+
+// Each hold was entered twice, and beside it there are as many as the kind allows. Who waits does so
+// with the ticket that it had, and is not asked to come back.
+async fn all_that_is_held_is_ended_at_once_and_the_queue_keeps_its_order(on: Fixture) {
+    use Access::{BothPermits, FairLock, Lead, Lock, Permit, Read, Write};
+
+    let ours = on.client_with_lease(secs(3)).await;
+    let theirs = on.connect(on.builder().poll_interval(secs(600))).await;
+    let admin = operator(&on).await;
+    for access in [Lock, FairLock, Read, Write, Permit, BothPermits, Lead] {
+        let (kind, owner) = (access.lock(), Owner::new());
+        let mut held = vec![access.have(&ours, Some(&owner).filter(|_| access != Lead)).await];
+        match access {
+            Read | Permit => held.push(access.have(&ours, None).await),
+            Write => held.push(held[0].read().await.unwrap()),
+            _ => {}
+        }
+        if access != Lead {
+            held.push(held[0].reenter().await.unwrap());
+        }
+        let mut waiting = Vec::new();
+        for place in 1..=2 {
+            let client = theirs.clone();
+            waiting.push(tokio::spawn(async move { access.excludes().have(&client, None).await }));
+            until_waiting(&theirs, kind, "a", place).await;
+        }
+        let places = admin.look(kind, "a").await.unwrap().waiting;
+        let ended = admin.end_all(kind, "a").await.unwrap();
+        let ids: BTreeSet<_> = held.iter().map(|held| held.hold().clone()).collect();
+        assert_eq!(BTreeSet::from_iter(ended), ids, "{access:?}");
+        for (at, waiter) in waiting.into_iter().enumerate() {
+            let next = timeout(secs(60), waiter).await.expect("it was woken").expect("no panic");
+            assert_eq!(next.hold().place(), Some(places[at].place.as_str()), "{access:?}");
+            let left = admin.look(kind, "a").await.unwrap().waiting;
+            let left = left.iter().map(|waiting| &waiting.place);
+            assert!(left.eq(places[at + 1..].iter().map(|it| &it.place)), "{access:?}");
+            drop(next.release().await);
+        }
+        for one in &held {
+            must_end_by_force(one).await;
+        }
+        drop(held);
+        until!("it is free", admin.look(kind, "a").await.is_ok_and(|seen| seen.is_free));
+        assert_eq!(admin.end_all(kind, "a").await.unwrap(), []);
+    }
+    // What is only kept is ended as well.
+    let guard = ours.mutex("a").lock().await.unwrap();
+    let hold = guard.hold().clone();
+    guard.keep_for(secs(2)).await.unwrap();
+    assert_eq!(admin.end_all(LockKind::Mutex, "a").await.unwrap(), [hold]);
+    drop(theirs.mutex("a").try_lock().await.unwrap().expect("it is free"));
+}
+
+/// What a holder calls first after the end, before a renewal has told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Renew,
+    Extend,
+    Reenter,
+    Again,
+    Read,
+    Proclaim,
+    Keep,
+    Release,
+    Downgrade,
+}
+
+impl First {
+    const ALL: [Self; 9] = [
+        Self::Renew,
+        Self::Extend,
+        Self::Reenter,
+        Self::Again,
+        Self::Read,
+        Self::Proclaim,
+        Self::Keep,
+        Self::Release,
+        Self::Downgrade,
+    ];
+
+    /// Makes the call; `None` where the guard does not have it.
+    async fn call(self, client: &Quorate, owner: &Owner, held: Guard) -> Option<Error> {
+        macro_rules! on_any {
+            ($guard:ident => $call:expr) => {
+                match held {
+                    Guard::Mutex($guard) => $call,
+                    Guard::Read($guard) => $call,
+                    Guard::Write($guard) => $call,
+                    Guard::Permits($guard) => $call,
+                    _ => return None,
+                }
+            };
+        }
+        let again = |guard: &Guard| match guard {
+            Guard::Mutex(_) => Some(Access::Lock),
+            Guard::Read(_) => Some(Access::Read),
+            Guard::Write(_) => Some(Access::Write),
+            _ => None,
+        };
+        let told = match self {
+            Self::Renew => on_any!(guard => guard.renew().await),
+            Self::Extend => on_any!(guard => guard.extend(secs(20)).await),
+            Self::Reenter => on_any!(guard => guard.reenter().await.map(drop)),
+            Self::Again => again(&held)?.ask(client, How::Wait, Some(owner)).await.map(drop),
+            Self::Read if matches!(held, Guard::Write(_)) => held.read().await.map(drop),
+            Self::Proclaim => match &held {
+                Guard::Lead(leadership) => leadership.proclaim("more").await,
+                _ => return None,
+            },
+            Self::Keep => on_any!(guard => guard.keep_for(secs(5)).await),
+            Self::Release => held.release().await,
+            Self::Downgrade if matches!(held, Guard::Write(_)) => held.downgrade().await.map(drop),
+            Self::Read | Self::Downgrade => return None,
+        };
+        match told {
+            Err(told) => Some(told),
+            // Where nobody has the lock, it is a read like any other.
+            Ok(()) if self == Self::Read => None,
+            Ok(()) => panic!("{self:?} knows nothing of the end"),
+        }
+    }
+}
+
+// Nobody waits for the lock in the first round; in the second the next one has it by then.
+async fn every_call_says_that_the_hold_was_ended_by_force(on: Fixture) {
+    use Access::{FairLock, Lead, Lock, Permit, Read, Write};
+
+    // Not renewed meanwhile.
+    let ours = on.client_with_lease(secs(20)).await;
+    let (theirs, admin) = (on.client().await, operator(&on).await);
+    for access in [Lock, FairLock, Read, Write, Permit, Lead] {
+        for first in First::ALL {
+            for is_taken in [false, true] {
+                let owner = Owner::new();
+                let held = access.have(&ours, Some(&owner).filter(|_| access != Lead)).await;
+                let hold = held.hold().clone();
+                let lost = held.lost();
+                admin.end(access.lock(), "a", &hold).await.expect("it is held");
+                let next =
+                    if is_taken { Some(access.excludes().have(&theirs, None).await) } else { None };
+                let what = format!("{access:?} {first:?} {is_taken}");
+                if let Some(told) = first.call(&ours, &owner, held).await {
+                    let by_force = told.to_string().contains("it was ended by force");
+                    assert!(told.is_lost() && by_force, "{what}: {told}");
+                    // And so it is said from now on.
+                    let lost = timeout(secs(60), lost).await.expect("it is known");
+                    let by_force = lost.to_string().contains("it was ended by force");
+                    assert!(lost.is_lost() && by_force, "{what}: {lost}");
+                }
+                drop(next);
+                let is_free =
+                    async || admin.look(access.lock(), "a").await.is_ok_and(|it| it.is_free);
+                until!("it is free", is_free().await);
+            }
+        }
+    }
 }
 
 async fn holds_beside_the_one_that_is_ended_go_on(on: Fixture) {
@@ -295,7 +454,6 @@ async fn until(admin: &Admin, kind: LockKind, says: impl Fn(&LockView) -> bool) 
 /// Whether the guard is the only holder that is seen, with all that is known of it.
 fn is_held_by(seen: &LockView, held: &Guard, kind: HolderKind) -> bool {
     let [holder] = &*seen.holders else { return false };
-    let excludes = matches!(kind, HolderKind::Mutex | HolderKind::Write);
     let has_more = match held {
         Guard::Mutex(guard) => seen.token == Some(guard.token()),
         Guard::Write(guard) => seen.token == Some(guard.token()),
@@ -310,7 +468,7 @@ fn is_held_by(seen: &LockView, held: &Guard, kind: HolderKind) -> bool {
     };
     (&holder.hold, holder.kind) == (held.hold(), kind)
         && holder.client_name.as_deref() == Some("web:1")
-        && holder.count == excludes.then_some(1)
+        && holder.count == 1
         && holder.ttl.is_some_and(|ttl| ttl <= secs(30) && ttl > secs(5))
         && has_more
         && !seen.is_free

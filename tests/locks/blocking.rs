@@ -148,7 +148,7 @@ fn an_observer_sees_each_value_and_the_end(on: &Fixture) {
 // Of the calls by whose table all others are made too.
 #[test]
 fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() {
-    let on = Fixture::embedded(3);
+    let mut on = Fixture::embedded(3);
     // However long a busy machine takes for an answer.
     let patient = || on.builder().voter_deadline(secs(2)).longest_lease(secs(60));
     let [ours, theirs] = [(); 2].map(|()| patient().connect_blocking().unwrap());
@@ -160,11 +160,15 @@ fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() 
     let inner = mutex.lock().unwrap();
     let seen = (inner.name(), inner.hold(), inner.token(), inner.count());
     assert_eq!(seen, ("a", outer.hold(), outer.token(), 2));
+    assert_eq!((mutex.name(), mutex.kind()), ("a", LockKind::Mutex));
+    assert!(mutex.client().mutex("a").is_locked().unwrap());
     assert!(theirs.mutex("a").is_locked().unwrap());
     assert!(theirs.fair_mutex("a").lock_within(ms(100)).unwrap().is_none());
     let busy = theirs.mutex("a").lock_or_busy(ms(100)).unwrap_err();
     assert!(busy.is_busy() && busy.holder() == Some(outer.hold()), "{busy}");
-    theirs.admin().end(LockKind::Mutex, "a", outer.hold()).unwrap();
+    let ended = theirs.admin().end_all(LockKind::Mutex, "a").unwrap();
+    assert_eq!(ended, [outer.hold().clone()]);
+    drop((outer, inner));
 
     let writing = ours.rw_lock("b").write().unwrap();
     let under = writing.read().unwrap();
@@ -173,14 +177,27 @@ fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() 
     assert!(under.is_held() && theirs.rw_lock("b").try_read().unwrap().is_some());
     assert!(theirs.rw_lock("b").try_write().unwrap().is_none());
     reading.release().unwrap();
+    let held = ours.rw_lock("b").run_read(|view| Ok::<_, Error>(view.is_held()));
+    assert!(held.unwrap());
 
     let permits = ours.semaphore("c", 3).acquire_many(2).unwrap();
     assert_eq!((permits.permits(), permits.slots().len()), (2, 2));
     assert!(permits.slots().contains(&permits.slot()));
+    assert_eq!(theirs.semaphore("c", 3).inspect().unwrap().free(), 1);
+    let slots = theirs.semaphore("c", 3).run(|slots| Ok::<_, Error>(slots)).unwrap();
+    assert!(slots.len() == 1 && !permits.slots().contains(&slots[0]));
     let several = [ours.rw_lock("d").reading(), ours.fair_mutex("e").into()];
     let several = ours.lock_all(several).lock().unwrap();
     let tokens: Vec<_> = several.tokens().map(|(name, token)| (name, token.is_some())).collect();
     assert_eq!(tokens, [("d", false), ("e", true)]);
+    several.renew().unwrap();
+    several.keep_for(secs(5)).unwrap();
+    assert!(theirs.mutex("e").is_locked().unwrap());
+    // A client that is cut off says that its releases are not confirmed.
+    let held = ours.mutex("f").lock().unwrap();
+    (0..3).for_each(|voter| on.kill(voter));
+    let error = ours.close().unwrap_err();
+    assert!(error.is_unconfirmed() && !held.is_held(), "{error}");
 }
 
 // Calls that block: one of each way in which the table of `src/blocking` makes them, and all
@@ -251,9 +268,10 @@ fn of_clients_and_locks() -> Vec<Row> {
         q.redisson().mutex("a").inspect(),
         q.mutex("a").run(|_| Ok::<_, Error>(())),
         q.fair_mutex("a").run(|_| Ok::<_, Error>(())),
-        q.rw_lock("a").run_read(|| Ok::<_, Error>(())),
+        q.rw_lock("a").run_read(|_| Ok::<_, Error>(())),
         q.rw_lock("a").run_write(|_| Ok::<_, Error>(())),
         q.semaphore("a", 2).run(|_| Ok::<_, Error>(())),
+        q.semaphore("a", 2).run_many(2, |_| Ok::<_, Error>(())),
         q.lock_all([q.mutex("a")]).run(|_| Ok::<_, Error>(())),
     ]
 }
@@ -267,7 +285,8 @@ fn of_guards() -> Vec<Row> {
         @(it = q.mutex("a").lock()) it.lost_within(ms(1)),
         @(it = q.rw_lock("a").write()) it.read(),
         @(it = q.rw_lock("a").write()) it.downgrade(),
-        @(it = q.lock_all([q.mutex("a")]).lock()) it.release(),
+        @(it = q.lock_all(["a"]).lock()) it.keep_for(secs(5)),
+        @(it = q.lock_all(["a"]).lock()) it.release(),
         @(it = q.lock_all([q.mutex("a")]).lock()) it.lost_within(ms(1)),
         @(it = q.election("a").campaign("x")) it.proclaim("y"),
         @(it = q.election("a").campaign("x")) it.resign(),
@@ -430,7 +449,7 @@ fn under_each(work: Work<'_>) -> Vec<Done> {
         (&|work| mutex.run(|_| work()), &lock),
         (&|work| fair.run(|_| work()), &lock),
         (&|work| all.run(|_| work()), &lock),
-        (&|work| rw.run_read(work), &write),
+        (&|work| rw.run_read(|_| work()), &write),
         (&|work| rw.run_write(|_| work()), &write),
         (&|work| permits.run(|_| work()), &permit),
     ];
@@ -475,7 +494,7 @@ fn work_that_outlives_its_lock_is_done_and_the_loss_is_said() {
         Ok::<_, Error>(())
     });
     assert!(is_done && ran.unwrap_err().is_lost());
-    let ran = rw.run_read(|| operator.admin().clear(LockKind::RwLock, "a"));
+    let ran = rw.run_read(|_| operator.admin().clear(LockKind::RwLock, "a"));
     assert!(ran.unwrap_err().is_lost());
     let ran = rw.run_write(|_| operator.admin().clear(LockKind::RwLock, "a"));
     assert!(ran.unwrap_err().is_lost());

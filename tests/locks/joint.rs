@@ -204,7 +204,7 @@ async fn inspection_and_force_see_the_holds_of_clients_of_one_set() {
     let (old, both) = (changed.with_old().await, changed.with_both().await);
     let held = old.mutex("m").lock().await.unwrap();
     let seen = both.mutex("m").inspect().await.unwrap();
-    assert_eq!(seen.holder().map(|holder| &holder.hold), Some(held.hold()));
+    assert_eq!(seen.holder().expect("it is held").hold, *held.hold());
     assert!(!seen.is_free);
     assert_eq!(seen.token, Some(held.token()));
     assert!(both.admin().end(LockKind::Mutex, "m", held.hold()).await.unwrap() >= 3);
@@ -212,7 +212,7 @@ async fn inspection_and_force_see_the_holds_of_clients_of_one_set() {
     assert!(!held.is_held(), "it was ended by force");
     let held = both.mutex("m").lock().await.unwrap();
     let seen = both.mutex("m").inspect().await.unwrap();
-    assert_eq!(seen.holder().map(|holder| &holder.hold), Some(held.hold()));
+    assert_eq!(seen.holder().expect("it is held").hold, *held.hold());
     held.release().await.unwrap();
     assert!(both.mutex("m").inspect().await.unwrap().is_free);
 }

@@ -17,7 +17,65 @@ claims!(everywhere:
     whoever_gives_up_waits_that_long_and_leaves_nothing,
     who_waits_enters_in_the_order_of_asking,
     a_caller_is_told_who_has_the_lock_and_for_how_long,
+    whether_it_is_locked_is_told_of_every_kind,
 );
+
+// Also where one of two permits is taken, and of two readers one is left.
+async fn whether_it_is_locked_is_told_of_every_kind(on: Fixture) {
+    let (ours, theirs) = (on.client().await, on.client().await);
+    for access in [Lock, FairLock, Read, Write, Permit, BothPermits, Lead] {
+        let is_locked = async || {
+            let told = match access.lock() {
+                LockKind::Mutex => theirs.mutex("a").is_locked().await,
+                LockKind::RwLock => theirs.rw_lock("a").is_locked().await,
+                LockKind::Semaphore => theirs.semaphore("a", 2).is_locked().await,
+                LockKind::Election => theirs.election("a").is_locked().await,
+                other => panic!("a {other} is none of these"),
+            };
+            told.expect("a majority answers")
+        };
+        assert!(!is_locked().await, "{access:?}");
+        let held = access.have(&ours, None).await;
+        assert!(is_locked().await, "{access:?}");
+        if matches!(access, Read | Permit) {
+            on.release(access.have(&theirs, None).await.release()).await;
+            assert!(is_locked().await, "{access:?}");
+        }
+        on.release(held.release()).await;
+        until!("it is free", !is_locked().await);
+    }
+    on.until_clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_tells_its_name_its_kind_and_its_client() {
+    let (_voters, quorum) = with_client(3).await;
+    let long = "n".repeat(513);
+    for name in ["a", "Zürich {1}", "", &long] {
+        let (fair, foreign) = (quorum.fair_mutex(name), quorum.redisson().rw_lock(name));
+        let told = |one: (&str, LockKind, Quorate)| {
+            assert_eq!(one.0, name);
+            assert_eq!(format!("{:?}", one.2), format!("{quorum:?}"));
+            one.1
+        };
+        let (rw, semaphore) = (quorum.rw_lock(name), quorum.semaphore(name, 2));
+        let election = quorum.election(name);
+        let kinds = [
+            told((fair.name(), fair.kind(), fair.client())),
+            told((rw.name(), rw.kind(), rw.client())),
+            told((semaphore.name(), semaphore.kind(), semaphore.client())),
+            told((election.name(), election.kind(), election.client())),
+        ];
+        let all = [LockKind::Mutex, LockKind::RwLock, LockKind::Semaphore, LockKind::Election];
+        assert_eq!(kinds, all);
+        assert_eq!(told((foreign.name(), foreign.kind(), foreign.client())), LockKind::RwLock);
+    }
+    // It makes locks of its own names.
+    let ours = quorum.redisson().mutex("a").client().mutex("a");
+    let guard = ours.lock().await.unwrap();
+    assert!(quorum.mutex("a").is_locked().await.unwrap());
+    guard.release().await.unwrap();
+}
 
 const LEASE: Duration = secs(20);
 

@@ -33,15 +33,17 @@ async fn every_call_of_a_lock_can_be_spawned() {
         client.fair_mutex("a") => lock() try_lock() lock_within(limit) lock_or_busy(limit)
             run(|_| work()) is_locked() inspect();
         client.rw_lock("a") => read() try_read() read_within(limit) read_or_busy(limit)
-            run_read(work) write() try_write() write_within(limit) write_or_busy(limit)
-            run_write(|_| work()) inspect();
+            run_read(|_| work()) write() try_write() write_within(limit) write_or_busy(limit)
+            run_write(|_| work()) is_locked() inspect();
         client.semaphore("a", 3) => acquire() try_acquire() acquire_within(limit)
             acquire_or_busy(limit) acquire_many(2) try_acquire_many(2)
-            acquire_many_within(2, limit) acquire_many_or_busy(2, limit) run(|_| work()) inspect();
+            acquire_many_within(2, limit) acquire_many_or_busy(2, limit) run(|_| work())
+            run_many(2, |_| work()) is_locked() inspect();
         all() => lock() try_lock() lock_within(limit) lock_or_busy(limit) run(|_| work());
         client.election("a") => campaign("me") try_campaign("me") campaign_within("me", limit)
-            campaign_or_busy("me", limit) leader() inspect();
-        client.admin() => look(LockKind::Mutex, "a") clear(LockKind::Mutex, "a");
+            campaign_or_busy("me", limit) leader() is_locked() inspect();
+        client.admin() => look(LockKind::Mutex, "a") end_all(LockKind::Mutex, "a")
+            clear(LockKind::Mutex, "a");
         client.redisson().mutex("a") => lock() inspect();
     }
 }

@@ -465,7 +465,8 @@ fn show_lock(frame: &mut Frame, seen: &LockView) {
     frame.line(tone, text);
     // What identifies the hold that a majority has.
     if let Some(Holder { hold, count, .. }) = alone(&seen.holders) {
-        let count = count.map_or_else(String::new, |count| format!(", count {count}"));
+        let is_lead = seen.kind == LockKind::Election;
+        let count = if is_lead { String::new() } else { format!(", count {count}") };
         let text = format!("hold {}{count}, token {}", whose(hold), number(seen.token));
         frame.line(Tone::Plain, text);
     }
@@ -526,7 +527,8 @@ fn show_voters(frame: &mut Frame, seen: &LockView) {
                 [taken(holders).to_string(), number(*permits), holders.len().to_string()]
             }
             LockKind::RwLock => [reads().to_string(), number(*token), by()],
-            _ => [number(alone(holders).and_then(|held| held.count)), number(*token), by()],
+            LockKind::Election => [number(None::<u32>), number(*token), by()],
+            _ => [number(alone(holders).map(|held| held.count)), number(*token), by()],
         };
         let waits = |waiting: &Waiting| format!("{}{}", whose(&waiting.place), wants(waiting.kind));
         let queue = waiting.iter().map(waits).collect::<Vec<_>>().join(", ");

@@ -26,6 +26,7 @@ async fn names_that_cannot_be_used_are_refused_by_every_call_and_nothing_is_sent
             let (admin, hold) = (client.admin(), "c:1".parse().unwrap());
             assert_invalid(&admin.look(kind, name).await.unwrap_err(), message);
             assert_invalid(&admin.end(kind, name, &hold).await.unwrap_err(), message);
+            assert_invalid(&admin.end_all(kind, name).await.unwrap_err(), message);
             assert_invalid(&admin.clear(kind, name).await.unwrap_err(), message);
         }
     }

@@ -9,9 +9,10 @@ use std::{
 
 use quorate::{
     Admin, AllGuard, ClockOffset, Cluster, Credentials, Election, ErrorKind, FenceGate, FoundLock,
-    FoundLocks, Holder, Leader, Leadership, LockAll, LockState, Lost, Mutex, Observer, Persistence,
-    Quarantined, Redisson, RosterEntry, RwLock, Semaphore, ServerInfo, ServerReport, SetStatus,
-    SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet, VoterStatus, VoterSurvey, Waiting,
+    FoundLocks, HoldView, Holder, Leader, Leadership, LockAll, LockState, Lost, Mutex, Observer,
+    Persistence, Quarantined, Redisson, RosterEntry, RwLock, Semaphore, SemaphoreView, ServerInfo,
+    ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet,
+    VoterStatus, VoterSurvey, Waiting,
     embedded::{Ran, Record, Reply, Sent},
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
@@ -34,11 +35,11 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
     promised![is_pinned:
         Admin, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error,
         ErrorKind, Election, Fault, FaultGuard, FenceGate, FoundLock, FoundLocks,
-        HoldId, Holder, HolderKind, InFlight, Label, LockKind, LockState, LockView, Lost, Leader,
+        HoldId, HoldView, Holder, HolderKind, InFlight, Label, LockKind, LockState, LockView, Lost, Leader,
         Leadership, LockAll, Lockable, Machine, Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
         Observed, Observer, Owner, PermitGuard, Persistence, Preference, Quarantine, Quarantined,
         Quorate, Ran, ReadGuard, Record, Redisson, Reply, RestartGuard, RosterEntry, RwLock,
-        Semaphore, Sent, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status,
+        Semaphore, SemaphoreView, Sent, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status,
         Survey, Tls, Token, Verdict, VoterReport, VoterSet, VoterStatus, VoterSurvey,
         VoterView, Waiting, WriteGuard,
     ];
@@ -69,13 +70,13 @@ fn values_can_be_cloned_compared_and_shown() {
     #[rustfmt::skip]
     promised![cloned:
         Quorate, Builder, Mutex, RwLock, Semaphore, Error, EmbeddedVoter, LockAll,
-        Lockable, Election, Observed,
+        Lockable, Election, HoldView, Observed,
     ];
     #[rustfmt::skip]
     promised![compared:
         Leader, Owner, Preference, Survey, VoterSurvey, ServerReport, ServerInfo, Persistence,
         ClockOffset, FoundLocks, FoundLock, LockKind, HoldId, Verdict, Cause, VoterReport, LockView,
-        Holder, Waiting,
+        SemaphoreView, Holder, Waiting,
     ];
     promised![keys: FoundLock, HoldId];
     promised![shown: HoldId, Owner, Token, VoterReport];
@@ -100,6 +101,7 @@ async fn every_future_can_be_spawned() {
     drop(can_be_spawned(admin.look(LockKind::Election, "a")).await);
     drop(can_be_spawned(admin.find("*", 1)).await);
     drop(can_be_spawned(admin.end(LockKind::Mutex, "a", &"c:1".parse().unwrap())).await);
+    drop(can_be_spawned(admin.end_all(LockKind::Mutex, "a")).await);
     drop(can_be_spawned(admin.clear(LockKind::Mutex, "a")).await);
     can_be_spawned(client.fair_mutex("a").inspect()).await.unwrap();
     let rw = client.rw_lock("a");

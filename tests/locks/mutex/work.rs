@@ -1,6 +1,9 @@
 //! What is done under a lock, and how it hears of the end.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
 
 use quorate::ErrorKind;
 use quorate_tests::{
@@ -59,13 +62,42 @@ async fn work_reads_beside_others_writes_alone_and_gives_back() {
         Ok::<_, Failure>(token)
     });
     let token = token.await.expect("it is free");
-    let failed = lock.run_read(async || {
+    let kept = OnceLock::new();
+    let failed = lock.run_read(async |reading| {
         assert!(matches!(lock.try_write().await, Ok(None)), "it is read");
-        lock.run_read(async || Err::<(), _>(Failure::Work("no paper"))).await
+        assert!(reading.is_held() && reading.remaining() > secs(20));
+        let seen = lock.inspect().await.expect("all voters answer").readers().remove(0);
+        assert_eq!((reading.name(), reading.hold()), ("a", &seen.hold));
+        kept.set(reading).expect("once");
+        lock.run_read(async |_| Err::<(), _>(Failure::Work("no paper"))).await
     });
     assert!(matches!(failed.await, Err(Failure::Work("no paper"))));
     let later = lock.run_write(async |token| Ok::<_, Failure>(token)).await.expect("given back");
     assert!(later > token);
+    // A view keeps no lock, and outlives it.
+    let view = kept.into_inner().expect("it was read");
+    assert!(!view.is_held() && view.remaining().is_zero() && view.lost().await.is_released());
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_gets_the_slots_of_its_permits_and_no_other_work_has_them() {
+    let (_voters, client) = client().await;
+    let semaphore = client.semaphore("a", 5);
+    let all = semaphore.run_many(3, async |three| {
+        let one = semaphore.run(async |one| {
+            let seen = semaphore.inspect().await?;
+            assert_eq!((seen.permits(), seen.free(), seen.holders.len()), (5, 1, 2));
+            Ok::<_, Failure>(one)
+        });
+        let one = one.await?;
+        assert_eq!((three.len(), one.len()), (3, 1));
+        Ok::<_, Failure>([three, one].concat())
+    });
+    let all = all.await.expect("they are free");
+    assert_eq!(BTreeSet::from_iter(all).len(), 4);
+    assert!(!semaphore.is_locked().await.expect("all voters answer"), "they were given back");
+    let many = semaphore.run_many(6, async |_| Ok::<_, Failure>(())).await;
+    assert!(matches!(many, Err(Failure::Lock(error)) if error.is_invalid()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +116,7 @@ async fn work_is_dropped_when_the_lock_is_lost_and_the_loss_is_its_error() {
     };
     let (locked, read, write, _silence) = tokio::join!(
         mutex.run(async move |_| of_lock.await),
-        lock.run_read(async move || of_read.await),
+        lock.run_read(async move |_| of_read.await),
         other.run_write(async move |_| of_write.await),
         cut
     );

@@ -1,6 +1,6 @@
 //! The rights that the page on Redisson names are enough.
 
-use quorate_tests::{force::end_all, prelude::*, rights};
+use quorate_tests::{prelude::*, rights};
 
 use super::{LEASE, builder, java::Java};
 
@@ -29,7 +29,7 @@ async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_lock
     guard.release().await.unwrap();
     waiting.await.unwrap().unwrap();
     let guard = mutex.lock().await.unwrap();
-    assert!(end_all(&client.redisson().admin(), HolderKind::Mutex, NAME).await.unwrap());
+    assert!(!client.redisson().admin().end_all(LockKind::Mutex, NAME).await.unwrap().is_empty());
     drop(guard);
     let java = Java::new(&server, 1);
     let rw_lock = client.redisson().rw_lock("orders:8");
@@ -39,7 +39,7 @@ async fn a_user_with_the_rights_of_the_page_locks_waits_and_is_told_of_fair_lock
     assert!(java.try_read("orders:8", LEASE) && java.end_read("orders:8") == Some(0));
     assert_eq!(rw_lock.inspect().await.unwrap().holders.len(), 1);
     let admin = client.redisson().admin();
-    end_all(&admin, HolderKind::Read, "orders:8").await.unwrap();
+    admin.end_all(LockKind::RwLock, "orders:8").await.unwrap();
     admin.clear(LockKind::RwLock, "orders:8").await.unwrap();
     drop(reading);
     until!("it is free", java.try_lock(NAME, LEASE));

@@ -1,7 +1,7 @@
 //! Our read/write lock and an `RReadWriteLock` of the same name are one lock: what the model beside
 //! it does not show.
 
-use quorate_tests::{force::end_all, prelude::*};
+use quorate_tests::prelude::*;
 
 use super::{
     LEASE, NAME, builder, client,
@@ -56,7 +56,7 @@ async fn our_releases_are_told_as_those_of_java_are() {
     assert_eq!(java.message().await, "1");
     let reading = lock.write().await.unwrap().downgrade().await.unwrap();
     assert_eq!(java.message().await, "1", "all who wait to read in Java are woken");
-    assert!(end_all(&admin, HolderKind::Read, NAME).await.unwrap());
+    assert!(!admin.end_all(LockKind::RwLock, NAME).await.unwrap().is_empty());
     assert_eq!(java.message().await, "0");
     assert!(reading.release().await.is_err());
     let writing = lock.write().await.unwrap();
@@ -71,8 +71,7 @@ async fn who_has_it_in_java_is_named() {
     let (client, java) = (client(&servers).await, Java::new(&servers[0], 1));
     let (lock, admin) = (client.redisson().rw_lock(NAME), client.redisson().admin());
     let write = format!("{}:write", java.owner);
-    for (hold, kind, count) in
-        [(&java.owner, HolderKind::Read, None), (&write, HolderKind::Write, Some(2))]
+    for (hold, kind, count) in [(&java.owner, HolderKind::Read, 1), (&write, HolderKind::Write, 2)]
     {
         let enter = |_| match kind {
             HolderKind::Read => java.try_read(NAME, LEASE),
@@ -83,8 +82,8 @@ async fn who_has_it_in_java_is_named() {
         assert_eq!((seen.kind, seen.count), (kind, count));
         let error = lock.write_or_busy(ms(100)).await.unwrap_err();
         assert_eq!((error.holder().unwrap().as_str(), error.holder_kind()), (&**hold, Some(kind)));
-        assert!(end_all(&admin, kind, NAME).await.unwrap());
-        assert!(!end_all(&admin, kind, NAME).await.unwrap());
+        assert!(!admin.end_all(LockKind::RwLock, NAME).await.unwrap().is_empty());
+        assert!(admin.end_all(LockKind::RwLock, NAME).await.unwrap().is_empty());
     }
 }
 
