@@ -70,9 +70,21 @@ impl Quorate {
     ///
     /// ```no_run
     /// # async fn connect() -> Result<(), quorate::Error> {
-    /// let quorum =
-    ///     quorate::Quorate::connect(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
-    ///         .await?;
+    /// use quorate::{ErrorKind, Quorate};
+    ///
+    /// let servers = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
+    /// let quorum = Quorate::connect(servers).await?;
+    ///
+    /// // By what is to be done:
+    /// match Quorate::connect(servers).await {
+    ///     Ok(quorum) => println!("{quorum:?}"),
+    ///     Err(error) => match error.kind() {
+    ///         ErrorKind::Invalid => println!("mend the settings: {error}"),
+    ///         ErrorKind::NotConnected => println!("try again: {error}"),
+    ///         ErrorKind::OutOfStep => println!("give all clients the same voters: {error}"),
+    ///         _ => return Err(error),
+    ///     },
+    /// }
     /// # Ok(())
     /// # }
     /// ```

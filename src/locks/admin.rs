@@ -185,6 +185,30 @@ impl Admin {
     /// # Cancel safety
     ///
     /// Dropped half way, the hold may have ended or not; calling again finishes it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use quorate::{ErrorKind, LockKind};
+    ///
+    /// let guard = quorum.mutex("invoice:42").lock().await?;
+    /// match quorum.admin().end(LockKind::Mutex, "invoice:42", guard.hold()).await {
+    ///     Ok(voters) => println!("ended on {voters} voters"),
+    ///     Err(error) => match error.kind() {
+    ///         ErrorKind::NotHolding => println!("it has ended by itself: {error}"),
+    ///         ErrorKind::NoQuorum => println!("call again: {error}"),
+    ///         _ => return Err(error), // Invalid: the name; Closed
+    ///     },
+    /// }
+    /// let error = guard.release().await.unwrap_err();
+    /// assert!(error.is_lost() && error.to_string().contains("ended by force"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn end(
         &self,
         kind: LockKind,

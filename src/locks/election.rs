@@ -92,6 +92,18 @@ impl Election {
         /// let leader = election.leader().await?.expect("somebody leads");
         /// assert_eq!((leader.text(), leader.token()), (Some("10.0.0.1:80"), leadership.token()));
         /// leadership.resign().await?;
+        ///
+        /// // By what is to be done after an error:
+        /// use quorate::ErrorKind;
+        ///
+        /// match election.campaign("10.0.0.1:80").await {
+        ///     Ok(leadership) => leadership.resign().await?,
+        ///     Err(error) => match error.kind() {
+        ///         ErrorKind::NoQuorum => println!("campaign again: {error}"),
+        ///         ErrorKind::Closed => println!("this program is about to end"),
+        ///         _ => return Err(error), // Invalid: the value, the name or the lease
+        ///     },
+        /// }
         /// # Ok(())
         /// # }
         /// ```

@@ -184,6 +184,28 @@ macro_rules! guard {
             /// # Cancel safety
             ///
             /// Dropping the future leaves the lock held, with the old lease or the new one.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), quorate::Error> {
+            /// # let voters = quorate::embedded::voters(3);
+            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+            /// use quorate::ErrorKind;
+            ///
+            #[doc = concat!("let guard = quorum.", $acquire, ".await?;")]
+            /// match guard.renew().await {
+            ///     Ok(()) => println!("held for {:?} at least", guard.remaining()),
+            ///     Err(error) => match error.kind() {
+            ///         ErrorKind::Lost => println!("stop: {error}"),
+            ///         ErrorKind::NotEntered => println!("held for {:?}", guard.remaining()),
+            ///         _ => return Err(error),
+            ///     },
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
             pub async fn renew(&self) -> Result<(), Error> {
                 self.0.extend(None).await
             }
@@ -272,6 +294,28 @@ macro_rules! guard {
             ///
             /// The release is sent when this is first polled; dropping the future afterwards loses
             /// only the answer. Dropped before, the guard is dropped: that releases as well.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), quorate::Error> {
+            /// # let voters = quorate::embedded::voters(3);
+            /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+            /// use quorate::ErrorKind;
+            ///
+            #[doc = concat!("let guard = quorum.", $acquire, ".await?;")]
+            /// match guard.release().await {
+            ///     Ok(()) => println!("it was held throughout"),
+            ///     Err(error) => match error.kind() {
+            ///         ErrorKind::Lost => println!("somebody else may have worked: {error}"),
+            ///         ErrorKind::Unconfirmed => println!("free in {:?}", error.frees_in()),
+            ///         _ => return Err(error),
+            ///     },
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
             pub async fn release(self) -> Result<(), Error> {
                 self.0.release().await
             }

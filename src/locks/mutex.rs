@@ -206,6 +206,32 @@ impl Mutex {
         /// # Ok(())
         /// # }
         /// ```
+        ///
+        /// By what is to be done after an error:
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), quorate::Error> {
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// use quorate::{ErrorKind, Owner};
+        ///
+        /// let mutex = quorum.mutex("invoice:42").owner(&Owner::new());
+        /// match mutex.lock().await {
+        ///     Ok(guard) => guard.release().await?,
+        ///     Err(error) => match error.kind() {
+        ///         ErrorKind::NoQuorum => println!("try again later: {error}"),
+        ///         ErrorKind::Closed => println!("this program is about to end"),
+        ///         // Only with an owner:
+        ///         ErrorKind::Lost => println!("stop the work of the guard that is left: {error}"),
+        ///         ErrorKind::NotEntered => println!("try again, or use the guard there is"),
+        ///         // Invalid: the name or the lease.
+        ///         _ => return Err(error),
+        ///     },
+        /// }
+        /// # Ok(())
+        /// # }
+        /// ```
         lock;
 
         /// Acquires the lock if it is free. `None` if another hold has it, if contenders have split
@@ -285,6 +311,19 @@ impl Mutex {
         /// assert!(error.is_busy());
         /// assert_eq!(error.holder(), Some(guard.hold()));
         /// assert!(error.lease_left() > Some(Duration::from_secs(29)), "the lease is 30 s");
+        ///
+        /// // As an HTTP handler answers:
+        /// use quorate::ErrorKind;
+        ///
+        /// let status = match mutex.lock_or_busy(Duration::ZERO).await {
+        ///     Ok(_) => 200,
+        ///     Err(error) => match error.kind() {
+        ///         ErrorKind::Busy => 409,
+        ///         ErrorKind::NoQuorum | ErrorKind::Overloaded | ErrorKind::Closed => 503,
+        ///         _ => 500,
+        ///     },
+        /// };
+        /// assert_eq!(status, 409);
         /// # Ok(())
         /// # }
         /// ```

@@ -197,6 +197,21 @@ impl RwLock {
         /// let writing = lock.write().await?;
         /// assert!(lock.try_read().await?.is_none());
         /// writing.release().await?;
+        ///
+        /// // With an owner, who may read it already:
+        /// use quorate::{ErrorKind, Owner};
+        ///
+        /// let lock = lock.owner(&Owner::new());
+        /// let reading = lock.read().await?;
+        /// match lock.write().await {
+        ///     Ok(writing) => writing.release().await?,
+        ///     Err(error) => match error.kind() {
+        ///         ErrorKind::Deadlock => reading.release().await?, // and write then
+        ///         ErrorKind::NoQuorum => println!("try again later: {error}"),
+        ///         ErrorKind::Lost | ErrorKind::NotEntered => println!("{error}"),
+        ///         _ => return Err(error), // Invalid, Closed
+        ///     },
+        /// }
         /// # Ok(())
         /// # }
         /// ```

@@ -142,6 +142,31 @@ impl Semaphore {
         /// # Cancel safety
         ///
         /// As [`acquire`](Self::acquire).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # #[tokio::main(flavor = "current_thread")]
+        /// # async fn main() -> Result<(), quorate::Error> {
+        /// # let voters = quorate::embedded::voters(3);
+        /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+        /// use std::time::Duration;
+        ///
+        /// use quorate::ErrorKind;
+        ///
+        /// let exports = quorum.semaphore("exports", 2);
+        /// let status = match exports.acquire_or_busy(Duration::from_millis(100)).await {
+        ///     Ok(_) => 200,
+        ///     Err(error) => match error.kind() {
+        ///         ErrorKind::Busy => 429,
+        ///         ErrorKind::NoQuorum | ErrorKind::Overloaded | ErrorKind::Closed => 503,
+        ///         _ => 500, // Invalid: more permits than there can be
+        ///     },
+        /// };
+        /// assert_eq!(status, 200);
+        /// # Ok(())
+        /// # }
+        /// ```
         acquire_or_busy;
 
         /// Acquires a permit, works and gives it back, as [`Mutex::run`](crate::Mutex::run) does:
