@@ -372,7 +372,7 @@ impl Job<'_> {
         };
         let what = error.to_string();
         let (before, after) = what.rsplit_once(hold.as_str()).unwrap_or((&what, ""));
-        Failure::new(Code::Busy, format!("{before}{}{after}", quoted(client)))
+        Failure::new(Code::Busy, format!("{before}{}{after}", quoted(&client)))
     }
 
     async fn acquire_within(
