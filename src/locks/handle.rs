@@ -137,7 +137,7 @@ impl LockHandle {
         kind: &'static Kind,
         preference: Preference,
     ) -> Result<(LockName, Arc<Form>), Error> {
-        let name = LockName::parse(Arc::clone(&self.name))?;
+        let name = LockName::checked(Arc::clone(&self.name))?;
         Settings::check_hold_at_most(self.hold_at_most)?;
         let rules = self.settings().rules(self.lease)?;
         Ok((name, self.parts.forms.of(kind, rules, preference, self.settings())))

@@ -419,8 +419,12 @@ impl LockName {
     /// The longest name in bytes.
     pub const LONGEST: usize = 512;
 
-    pub fn parse(name: impl Into<Arc<str>>) -> Result<Self, Error> {
-        let name = name.into();
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        Self::checked(name.into())
+    }
+
+    /// The same of a text that is shared.
+    pub(crate) fn checked(name: Arc<str>) -> Result<Self, Error> {
         within(&name, "lock", Self::LONGEST)?;
         Ok(Self(name))
     }
@@ -540,10 +544,10 @@ mod tests {
         #[test]
         fn the_name_of_a_client_is_read_from_its_holds_as_it_was_given(name in "\\PC{1,16}") {
             let client = ClientId::new([7; 16], Some(&ClientName::parse(&name).unwrap()));
-            let ids = HoldIds::new(client.clone(), None);
+            let (ids, shown) = (HoldIds::new(client.clone(), None), client.to_string());
             for id in drawn(&ids) {
                 prop_assert_eq!(id.client_name().as_ref(), Some(&name));
-                prop_assert_eq!(id.client(), Some(&*client.to_string()));
+                prop_assert_eq!(id.client(), Some(&*shown));
             }
         }
     }
