@@ -319,7 +319,7 @@ impl Semaphore {
     /// # }
     /// ```
     pub fn inspect(&self) -> impl Future<Output = Result<SemaphoreView, Error>> + Send + use<> {
-        let permits = self.0.permits.expect("a semaphore is made with a number of permits");
+        let permits = self.0.permits.unwrap_or(Slots::MOST.into());
         inspect(&self.0, &SEMAPHORE).map_ok(move |seen| SemaphoreView::new(seen, permits))
     }
 }
