@@ -54,12 +54,11 @@ impl Coordinator {
                 Next::Lost(loss) => break Some(loss),
             }
         };
-        let settled = match lost {
-            Some(loss) => Err((loss, None)),
-            None => {
-                let nothing = |_, _, _| ();
-                self.settle(&mut claim, &mut grant, &mut replies, None, now, nothing).await
-            }
+        let settled = if let Some(loss) = lost {
+            Err((loss, None))
+        } else {
+            let nothing = |_, _, _| ();
+            self.settle(&mut claim, &mut grant, &mut replies, None, now, nothing).await
         };
         let mut votes = attempt.into_votes();
         match settled {

@@ -239,9 +239,9 @@ impl Claim {
         self.owed = (0..self.coordinator.panel.quorum.voters()).collect();
     }
 
-    /// This one has given none.
-    pub(super) fn owe_nothing(&mut self, voter: usize) {
-        self.owed.retain(|owed| *owed != voter);
+    /// What this one has answered says whether it may have given one.
+    pub(super) fn owe_if(&mut self, voter: usize, is_owed: bool) {
+        self.owed.retain(|owed| *owed != voter || is_owed);
     }
 
     pub(super) fn give_back(&mut self, voters: &[usize]) {

@@ -197,9 +197,10 @@ impl Waiter<'_> {
         &mut self,
         mut bid: Bid,
         mut grant: Grant,
-        mut replies: Replies,
+        replies: Option<Replies>,
         now: Moment,
     ) -> BidEnd {
+        let mut replies = replies.expect("they are kept until it is lost");
         let (rules, started) = (self.record.rules(), bid.started());
         self.history.answered = Some(started);
         let Self { coordinator, claim, ticket, .. } = self;
@@ -264,7 +265,6 @@ impl Waiter<'_> {
         let circle = self.record.info().circle(claim.hold());
         let mut grant = Grant::new(panel.quorum, circle, rules, started, limit);
         let mut replies = Some(coordinator.bid(&self.record, claim.hold(), self.ticket, started));
-        // Read once for each answer and each timer.
         let mut now = started;
         let wake = loop {
             let (wait, mut called) = (&mut self.wait, false);
@@ -276,10 +276,7 @@ impl Waiter<'_> {
                 bid.next(now, &heard.called)
             });
             match next {
-                BidNext::Won => {
-                    let replies = replies.expect("they are kept until it is lost");
-                    return Ok(self.win(bid, grant, replies, now).await);
-                }
+                BidNext::Won => return Ok(self.win(bid, grant, replies, now).await),
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => break Some(if called { Wake::Called } else { Wake::Timer }),
                 BidNext::Silent if self.history.has_ended(&bid, self.refresh, now) => {
@@ -306,25 +303,23 @@ impl Waiter<'_> {
                         };
                     }
                     // None where nobody is to answer any more.
-                    let next = OptionFuture::from(replies.as_mut().map(Replies::next));
-                    tokio::select! {
+                    let answers = OptionFuture::from(replies.as_mut().map(Replies::next));
+                    let heard = tokio::select! {
                         biased;
-                        Some((voter, outcome)) = next => {
-                            now = clock.now();
-                            let vote = panel.hear(&mut grant, voter, &outcome);
-                            bid.heard(voter, vote.verdict, vote.ticket, now);
-                            if !bid.owes(voter) {
-                                claim.owe_nothing(voter);
-                            }
-                        }
+                        Some(answer) = answers => Some(answer),
                         subscribed = self.ears.changed() => {
                             if subscribed? {
                                 break None;
                             }
-                            now = clock.now();
+                            None
                         }
-                        () = clock.sleep_until(until) => now = clock.now(),
-                    }
+                        () = clock.sleep_until(until) => None,
+                    };
+                    now = clock.now();
+                    let Some((voter, outcome)) = heard else { continue };
+                    let vote = panel.hear(&mut grant, voter, &outcome);
+                    bid.heard(voter, vote.verdict, vote.ticket, now);
+                    claim.owe_if(voter, bid.owes(voter));
                 }
             }
         };

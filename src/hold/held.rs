@@ -593,7 +593,7 @@ impl Hold {
         let mut state = self.state();
         state.in_round = false;
         let now = self.now();
-        self.confirm_healed(&mut state, now);
+        state.confirm_healed(now);
         if again {
             state.lease.renew_now(now);
         }

@@ -546,7 +546,7 @@ mod tests {
             let client = ClientId::new([7; 16], Some(&ClientName::parse(&name).unwrap()));
             let (ids, shown) = (HoldIds::new(client.clone(), None), client.to_string());
             for id in drawn(&ids) {
-                prop_assert_eq!(id.client_name().as_ref(), Some(&name));
+                prop_assert_eq!(id.client_name(), Some(name.clone()));
                 prop_assert_eq!(id.client(), Some(&*shown));
             }
         }

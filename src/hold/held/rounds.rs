@@ -185,24 +185,11 @@ impl Hold {
             _ if heard.is_lost => self.lose(self.state(), HoldLoss::Vanished),
             Verdict::Absent => self.put_right(sent, &[voter]),
             _ => {
-                if self.confirm_healed(&mut self.state(), heard.at) {
+                if self.state().confirm_healed(heard.at) {
                     attend(self);
                 }
             }
         }
-    }
-
-    /// Has the hold renewed once more where a voter has its vote again: another one that loses it
-    /// afterwards did not lose it at the same time. Not for each of many losses.
-    pub(super) fn confirm_healed(&self, state: &mut HoldState, now: Moment) -> bool {
-        let AfterHealing { is_due, not_before } = state.after_healing;
-        if !is_due || state.in_round || now < not_before {
-            return false;
-        }
-        let not_before = now + state.lease.terms().lease / 4;
-        state.after_healing = AfterHealing { is_due: false, not_before };
-        state.lease.renew_now(now);
-        true
     }
 
     /// Asks voters for their votes that have none of the hold, or other slots than it has, unless
@@ -305,5 +292,20 @@ impl Hold {
             }
         }
         end
+    }
+}
+
+impl HoldState {
+    /// Has the hold renewed once more where a voter has its vote again: another one that loses it
+    /// afterwards did not lose it at the same time. Not for each of many losses.
+    pub(super) fn confirm_healed(&mut self, now: Moment) -> bool {
+        let AfterHealing { is_due, not_before } = self.after_healing;
+        if !is_due || self.in_round || now < not_before {
+            return false;
+        }
+        let not_before = now + self.lease.terms().lease / 4;
+        self.after_healing = AfterHealing { is_due: false, not_before };
+        self.lease.renew_now(now);
+        true
     }
 }
