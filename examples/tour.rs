@@ -263,7 +263,7 @@ impl Tour {
         let cell = |holder: &Holder| match guard {
             Some((name, guard)) if *guard.hold() == holder.hold => {
                 let left = holder.ttl.unwrap_or_default().as_secs_f64();
-                format!("{name} x{} {left:.2} s", holder.count.unwrap_or_default())
+                format!("{name} x{} {left:.2} s", holder.count)
             }
             _ => "another".into(),
         };

@@ -37,7 +37,7 @@ fn allocations(servers: usize, tasks: usize) -> u64 {
     // What is made once and kept.
     lock_and_release(&runtime, &mutexes, CYCLES / 4);
     let counted = measure(|| lock_and_release(&runtime, &mutexes, CYCLES));
-    runtime.block_on(quorum.close());
+    runtime.block_on(quorum.close()).expect("all confirm");
     counted.count_total / (CYCLES * tasks as u64)
 }
 
@@ -77,7 +77,7 @@ fn a_connected_client_of_three_servers_keeps_at_most_so_much() {
     println!("{each} KiB");
     assert!(each <= 780, "{each} KiB");
     for client in clients.into_iter().chain([first]) {
-        runtime.block_on(client.close());
+        runtime.block_on(client.close()).expect("all confirm");
     }
 }
 
@@ -90,7 +90,7 @@ async fn hold_and_release(quorum: &Quorate, count: u64) {
     let mutexes: Vec<_> = (0..count).map(|it| quorum.mutex(format!("lock {it}"))).collect();
     let mut guards = Vec::new();
     for some in mutexes.chunks(TOGETHER) {
-        guards.extend(join_all(some.iter().map(|mutex| mutex.lock())).await);
+        guards.extend(join_all(some.iter().map(Mutex::lock)).await);
     }
     while !guards.is_empty() {
         let some = guards.split_off(guards.len().saturating_sub(TOGETHER));
@@ -116,5 +116,5 @@ fn what_stays_behind_of_many_locks_that_are_over_does_not_grow_with_their_number
         println!("{kept} KiB");
         assert!(kept <= 256, "{kept} KiB of {HELD} locks");
     }
-    runtime.block_on(quorum.close());
+    runtime.block_on(quorum.close()).expect("all confirm");
 }

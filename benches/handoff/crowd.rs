@@ -127,11 +127,11 @@ impl Crowd {
     async fn all_wait(&self) -> bool {
         let waiting = |state: &LockState| state.waiting.len() >= self.size;
         let all =
-            |seen: LockView| seen.voters.iter().all(|view| view.state.as_ref().is_ok_and(waiting));
+            |seen: &LockView| seen.voters.iter().all(|view| view.state.as_ref().is_ok_and(waiting));
         // A busy machine may be too late for a majority.
         match &*self.locks[0] {
-            Lock::Fair(mutex) => mutex.inspect().await.is_ok_and(all),
-            Lock::Permit(semaphore) => semaphore.inspect().await.is_ok_and(all),
+            Lock::Fair(mutex) => mutex.inspect().await.is_ok_and(|seen| all(&seen)),
+            Lock::Permit(semaphore) => semaphore.inspect().await.is_ok_and(|seen| all(&seen)),
             Lock::Plain(_) => true,
         }
     }

@@ -184,7 +184,7 @@ fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() 
     assert_eq!((permits.permits(), permits.slots().len()), (2, 2));
     assert!(permits.slots().contains(&permits.slot()));
     assert_eq!(theirs.semaphore("c", 3).inspect().unwrap().free(), 1);
-    let slots = theirs.semaphore("c", 3).run(|slots| Ok::<_, Error>(slots)).unwrap();
+    let slots = theirs.semaphore("c", 3).run(Ok::<_, Error>).unwrap();
     assert!(slots.len() == 1 && !permits.slots().contains(&slots[0]));
     let several = [ours.rw_lock("d").reading(), ours.fair_mutex("e").into()];
     let several = ours.lock_all(several).lock().unwrap();

@@ -366,5 +366,5 @@ fn a_cluster_is_connected_to_from_a_thread_without_a_runtime() {
     let client = block_on(client.connect()).expect("all nodes answer");
     let guard = block_on(client.mutex("a").lock()).expect("it is free");
     block_on(guard.release()).expect("it is confirmed");
-    block_on(client.close());
+    block_on(client.close()).expect("all confirm");
 }

@@ -346,7 +346,7 @@ fn what_a_process_holds_has_ended_in_a_process_that_it_forks() {
         let is_closed = |ended: Result<(), Error>| ended.is_err_and(|why| why.is_closed());
         let mut has_run = false;
         let work = guard.while_held(async { has_run = true });
-        let found = vec![
+        let mut found = vec![
             ("it is not held", !guard.is_held() && guard.remaining().is_zero()),
             ("no work is done", is_closed(executor::block_on(work)) && !has_run),
             ("work is ended", is_closed(executor::block_on(held))),
@@ -361,7 +361,7 @@ fn what_a_process_holds_has_ended_in_a_process_that_it_forks() {
             ("it is shown", format!("{left:?}").contains("remaining: 0ns")),
         ];
         drop((dropped, theirs, left));
-        executor::block_on(client.close());
+        found.push(("close", is_closed(executor::block_on(client.close()))));
         drop((client, other));
         end_as_found(found);
     };
