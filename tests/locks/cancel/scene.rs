@@ -52,7 +52,9 @@ pub(crate) struct Case {
 /// What came of the future: it completed, or it was given up.
 pub(crate) type Completed = bool;
 
-/// Runs every case of one operation, each in a runtime of its own with a paused clock.
+/// Runs every case of one operation, each in a runtime of its own with a paused clock. Without the
+/// feature `full` every other one: each trouble with half of the ways, and each way with half of the
+/// troubles.
 pub(crate) fn every(
     what: impl Debug,
     rivals: &[Rivals],
@@ -60,10 +62,13 @@ pub(crate) fn every(
 ) {
     let mut given_up = 0;
     for &rivals in rivals {
-        for trouble in Trouble::ALL {
+        for (at, trouble) in Trouble::ALL.into_iter().enumerate() {
             let scopes = if trouble == Trouble::Nothing { 0..=0 } else { 1..=2 };
             for troubled in scopes {
-                for way in Way::ALL {
+                for (way_at, way) in Way::ALL.into_iter().enumerate() {
+                    if cfg!(not(feature = "full")) && (at + troubled + way_at) % 2 == 1 {
+                        continue;
+                    }
                     // Whoever stands before us keeps the client in any case.
                     if matches!((way, rivals), (Way::Leaving, Rivals::InLine(_))) {
                         continue;
@@ -74,7 +79,7 @@ pub(crate) fn every(
             }
         }
     }
-    assert!(given_up >= Trouble::ALL.len() * Way::ALL.len(), "only {given_up} cases");
+    assert!(given_up >= Trouble::ALL.len() * Way::ALL.len() / 2, "only {given_up} cases");
 }
 
 /// Gives up before the first poll, after it, after the second, and so on to the end.

@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! export RUSTC_WORKSPACE_WRAPPER=$PWD/tests/proofs/mutants/rustc
-//! cargo test --profile ci -p quorate-tests --no-default-features --test proofs mutants
+//! cargo test --profile ci -p quorate-proofs mutants
 //! ```
 //!
 //! A mutant stands in the code beside the rule that it breaks (`src/mutant.rs`). The wrapper
@@ -26,13 +26,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use quorate_tests::prelude::ROOT;
+
 use list::{ALL, Mutant, ScriptMutant};
 
 #[test]
 fn every_mutant_of_the_code_is_listed_and_every_listed_one_stands_in_the_code() {
     let names: BTreeSet<&str> = ALL.iter().map(|mutant| mutant.name).collect();
     assert_eq!(names.len(), ALL.len(), "two have the same name");
-    let code = sources(&root("src")).concat();
+    let code = sources(&Path::new(ROOT).join("src")).concat();
     let calls = code.split("crate::mutant!(\"").skip(1);
     let found: BTreeSet<&str> = calls.filter_map(|name| name.split('"').next()).collect();
     // A mutant may be in both.
@@ -60,11 +62,6 @@ pub(crate) fn rewrite_script() {
     if let Some(ScriptMutant { script, find, replace }) = mutant.and_then(|it| it.in_script) {
         quorate::proto::rewrite(script, find, replace);
     }
-}
-
-/// A folder of the repository.
-fn root(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)
 }
 
 fn sources(folder: &Path) -> Vec<String> {
