@@ -34,6 +34,27 @@ pub(crate) fn targets(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The paths of the tree that a page names in its code: those that begin with a folder of the root.
+/// What stands for several (`*`, `..`, `NAME`) names none.
+fn paths<'a>(text: &'a str, roots: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
+    let is_path = |word: &&str| {
+        let named = |sign: char| {
+            sign.is_ascii_lowercase() || sign.is_ascii_digit() || "-_./".contains(sign)
+        };
+        word.split_once('/').is_some_and(|(root, _)| roots.contains(root))
+            && word.strip_suffix("README.md").unwrap_or(word).chars().all(named)
+            && !word.contains("..")
+    };
+    let code = |(number, line): (usize, &'a str)| {
+        line.split('`')
+            .skip(1)
+            .step_by(2)
+            .flat_map(str::split_whitespace)
+            .map(move |it| (number, it))
+    };
+    prose(text).flat_map(code).filter(|(_, word)| is_path(word)).collect()
+}
+
 /// The anchors that a page offers: those of its headings, as git hosts and mdbook make them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let anchor = |title: &str| {
@@ -62,21 +83,25 @@ fn resolved(page: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// The links that lead nowhere: those of Markdown files, and those of alerts to pages of the
-/// repository.
+/// The links and named paths that lead nowhere: those of Markdown files, and links of alerts to
+/// pages of the repository. The change log names files of its time.
 fn dead_links(files: &[(String, String)]) -> Vec<String> {
     let text_of = |path: &str| files.iter().find(|(name, _)| name == path).map(|(_, text)| text);
     let is_there = |path: &str| {
         let folder = format!("{path}/");
         files.iter().any(|(name, _)| name == path || name.starts_with(&folder))
     };
+    let roots = files.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
     let mut dead = Vec::new();
     for (page, text) in files {
-        let targets = match Path::new(page).extension().and_then(|ending| ending.to_str()) {
-            Some("md") => targets(text),
-            Some("yml") => runbooks(page, text),
+        let (targets, named) = match Path::new(page).extension().and_then(|it| it.to_str()) {
+            Some("md") if page == "CHANGELOG.md" => (targets(text), Vec::new()),
+            Some("md") => (targets(text), paths(text, &roots)),
+            Some("yml") => (runbooks(page, text), Vec::new()),
             _ => continue,
         };
+        let gone = named.iter().filter(|(_, path)| !is_there(path.trim_end_matches('/')));
+        dead.extend(gone.map(|(line, path)| format!("{page}:{line}: `{path}`")));
         for (line, target) in targets {
             if target.contains("://") || target.starts_with("mailto:") {
                 continue;
@@ -121,7 +146,11 @@ fn every_link_leads_somewhere() {
         page("docs/a.md", "# Of `a`, *b*\n[there](../c/d.rs) [b](b.md#one-two)\n`[x](y)`"),
         page("docs/b.md", "## One: two\n[up](#one-two) [web](https://example.org)\n"),
         page("c/d.rs", "[not read](nowhere)"),
-        page("e.md", "[folder](docs) [page](docs/a.md#of-a-b)\n```text\n[no](link)\n```\n"),
+        page(
+            "e.md",
+            "[folder](docs) [page](docs/a.md#of-a-b)\n`run c/d.rs` `x/y` `c/..`\n\
+             ```text\n[no](link) `c/e.rs`\n```\n",
+        ),
         page("c/f.yml", &rule),
     ];
     assert_eq!(dead_links(&files_of_test), [""; 0]);
@@ -131,6 +160,7 @@ fn every_link_leads_somewhere() {
         ("(docs)", "(doc)"),
         ("(#", "(#_"),
         ("main/docs", "main/doc"),
+        ("run c/d.rs", "run c/e.rs"),
         ("https://git", "https://got"),
     ] {
         let broken = files_of_test.clone().map(|(path, text)| (path, text.replace(good, bad)));
