@@ -166,6 +166,8 @@ impl Attempt {
         if self.rounds_left == 0 || !self.votes.leads(&self.me) {
             return Next::Lost(Loss::Split);
         }
+        // All see the same split at about the same time, and the others undo at once. Our question
+        // reaches the voters half a round trip behind their undos.
         let until = now + self.round_trip() / 2;
         if until >= self.limit {
             return Next::Lost(Loss::Split);

@@ -142,6 +142,7 @@ impl Bid {
     /// voter, which gave its ticket after that. And where a majority said the same, it is that: the
     /// place stands there already, ahead of whoever has asked since.
     fn fixed_ticket(&self) -> Option<Ticket> {
+        // Why not the highest of all: decision 8 of `docs/design.md`.
         let said = |voter: usize| self.known[voter].ticket;
         let is_highest = crate::mutant!("ticket_is_raised");
         if is_highest || crate::mutant!("highest_ticket_is_fixed") {
@@ -196,6 +197,8 @@ impl Bid {
             }
             self.votes.close(self.due.since(self.started));
         }
+        // A bid that is lost stays lost. Its votes are being given back, so a late grant must not
+        // make a majority with them (law 1).
         if self.lost.is_none() {
             if self.votes.is_won() && self.rules.is_in_time(self.started, now) {
                 let waits = crate::mutant!("waits_for_all_grants") && self.votes.is_open();
@@ -240,6 +243,8 @@ impl Bid {
             if open && now < linger && !self.stands_at(ticket) {
                 return BidNext::Wait(linger);
             }
+            // The next bid carries the ticket. Until voters that said a lower one hear it, later
+            // callers may be behind us on them and before us elsewhere (law 4).
             if !self.all_agree_on(ticket) {
                 return BidNext::Again;
             }

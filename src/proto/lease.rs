@@ -102,6 +102,7 @@ impl Lease {
             terms,
             votes_end: terms.deadline(started),
             limit,
+            // At a third, so that an outage of almost two thirds of the lease costs no lock.
             renew_at: (renewed && !crate::mutant!("renews_never"))
                 .then(|| started + terms.lease / 3),
             retry: Backoff::new(shortest, terms.lease / 20),
@@ -121,9 +122,11 @@ impl Lease {
     /// A majority granted a renewal for `terms` whose first request was sent at `started`. Says
     /// whether that came in time; the deadline never moves back.
     pub fn renewed(&mut self, terms: Terms, started: Moment, now: Moment) -> bool {
+        // The guard has said that it is lost, and another may have the lock by now (law 2).
         if now >= self.deadline() {
             return false;
         }
+        // A round of a re-entry may overlap with one of the watchdog, and end before it.
         self.votes_end = self.votes_end.max(terms.deadline(started));
         self.renew_at = self.renew_at.map(|_| started + terms.lease / 3);
         self.retry.reset();

@@ -1,6 +1,6 @@
 //! Every decision of the protocol, and the types that all folders share: plain functions and
 //! machines. No I/O, no runtime, no clock: `now` and chance are arguments. The laws that comments
-//! name by number are those of `docs/protocol.md`.
+//! name by number are those of `docs/protocol.md`, the decisions those of `docs/design.md`.
 
 mod attempt;
 mod bid;

@@ -228,7 +228,7 @@ pub struct Majorities {
 }
 
 impl Majorities {
-    /// What stands behind the number.
+    /// The noun that follows the number in a message.
     pub fn noun(&self) -> &'static str {
         if self.new.0 == 1 && self.old.is_none() { "voter" } else { "voters" }
     }

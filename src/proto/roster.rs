@@ -4,6 +4,7 @@ use std::{fmt, time::Duration};
 
 use super::Rounded;
 
+// Why clients compare at all, and when: decision 6 of `docs/design.md`.
 /// What all clients of the same voters must believe alike, as far as they can compare it: addresses
 /// of one server may differ, and are not compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

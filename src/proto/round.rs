@@ -204,6 +204,8 @@ impl Support {
         let lack_at = |at: Moment, but: Lack| {
             quorum.reached_in_one(|voter| self.voters[voter].lacks_at(at, but, now))
         };
+        // Gaps only add up where one begins, so no other moment has to be looked at. Each time
+        // without one of two reasons: forgotten and missing votes never count together.
         let mut begins = self.voters.iter().flat_map(|backing| backing.begins(now));
         begins.any(|at| lack_at(at, Lack::Missing) || lack_at(at, Lack::Forgotten))
     }

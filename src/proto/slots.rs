@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{HoldId, Loss, Quorum, Verdict, Votes, votes::lot};
 
+// Why numbered, and not counted: decision 9 of `docs/design.md`.
 /// The slots of a hold, in the order in which it has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots(Arc<[u16]>);

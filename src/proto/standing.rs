@@ -14,7 +14,7 @@ use super::{
     clocks::{ClockCourse, Nanos, PauseStep, Span, length, nanos, since_beginning},
 };
 
-/// What is held against a voter.
+/// By which settings a voter is suspected, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Suspicion {
     pub guard: RestartGuard,

@@ -109,6 +109,7 @@ impl fmt::Display for Token {
     }
 }
 
+// Why not clocks or counts alone, and why microseconds: decision 7 of `docs/design.md`.
 /// The wall clock of a client, which does not go back a little, and the tokens that are ahead.
 ///
 /// Voters count upwards from what they know; a client's floor keeps the count growing where they
@@ -141,6 +142,8 @@ impl Floors {
 
     pub fn floor(&mut self, lock: &Arc<str>, wall_micros: u64) -> Token {
         let wall_micros = wall_micros.clamp(1, Token::MOST);
+        // A clock that is set back a little must not bring lower floors: where voters have
+        // forgotten the count, the next token comes from here alone (law 3).
         if self.wall_micros.saturating_sub(wall_micros) > self.margin_micros {
             self.wall_micros = wall_micros;
         }
@@ -176,6 +179,7 @@ impl Floors {
     }
 }
 
+// Why within a client only, and why not for longer: decision 10 of `docs/design.md`.
 /// How often a hold was handed on, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenure {

@@ -181,6 +181,7 @@ impl Votes {
         if crate::mutant!("undoes_known_grants") {
             return self.granting();
         }
+        // A voter that is silent may have run the request, and only its reply was lost (law 9).
         self.those(|voter| {
             self.doubtful.contains(&voter) || self.was_reached(voter) && !self.is_refused(voter)
         })
