@@ -80,7 +80,8 @@ pub(super) fn watch(
 ) -> impl Future<Output = ()> + use<> {
     let (clock, standings) =
         (coordinator.clock().clone(), Arc::clone(&coordinator.panel().standings));
-    // Now, and not when the task first runs: it may never do that, or a voter comes back before.
+    // Both before the task first runs. It may never run: then `Watched` is dropped with it, and
+    // tells the holds. And a voter may come back before it runs, which must not go unnoticed.
     let (watched, seen_return) = (Watched(Arc::clone(agenda)), standings.returned().version());
     async move { look_after(&watched.0, &clock, &standings, seen_return).await }
 }
