@@ -14,6 +14,8 @@
 //! read have two exceptions. A read may leave before the release of another read. If releases of
 //! reads wait in two lanes, a write waits for the later one only.
 
+// Why not one queue, and why callers do not send for themselves: decision 3 of `docs/design.md`.
+
 use std::{collections::VecDeque, hash::Hash, sync::Arc, time::Duration};
 
 use rustc_hash::FxHashMap;
@@ -111,11 +113,14 @@ impl Lanes {
         let request = Arc::clone(&queued.call.requests[0]);
         let votes = queued.call.script.votes;
         let id = self.lane_of(&queued.call, part);
-        // Also where that is this lane: no call has two requests of one hold.
+        // An undo that overtook its acquire would leave a vote until the lease ends (law 6). Also
+        // where that is this lane: no call has two requests of one hold.
         if let Some(&(before, _)) = self.latest.get(&request.party) {
             self.hurry(before);
         }
         if votes {
+            // Otherwise the vote that this client has just given back would be refused to its next
+            // task, which would need another round trip (law 8).
             for released in request.awaits() {
                 if let Some(&(release, _)) = self.latest.get(&released) {
                     self.hurry(release);
@@ -210,6 +215,7 @@ impl Lanes {
     }
 
     /// All that waits in a lane leaves before what comes.
+    // A lane keeps its order, so what stands before the request in question leaves with it.
     fn hurry(&mut self, id: LaneId) {
         self.turns.retain(|turn| *turn != id);
         while !self.lane(id).waiting.is_empty() {

@@ -87,7 +87,7 @@ impl Channels {
                 done = &mut until => return done,
                 Some(wish) = self.wishes.recv() => {
                     let answer = wish.note(&mut self.wanted);
-                    // Whoever asked may have gone, and then takes the wish back himself.
+                    // The caller may have gone. `Listening` unsubscribes when it is dropped.
                     let _ = answer.send(Err(Cause::Unreachable(Arc::clone(why))));
                 }
             }
@@ -231,7 +231,7 @@ impl Channels {
         }
         let outcome = self.settle(link, asked).await;
         for answer in answers {
-            // Whoever asked may have gone, and then takes the wish back himself.
+            // The caller may have gone. `Listening` unsubscribes when it is dropped.
             let _ = answer.send(outcome.clone());
         }
         is_settled(&outcome)

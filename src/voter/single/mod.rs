@@ -4,6 +4,8 @@
 //! whether the server still answers, and replaces a connection on which it does not. On each new
 //! one for scripts it asks the server who it is, before any script leaves on it.
 
+// Why two connections, and why fred makes no new one by itself: decision 4 of `docs/design.md`.
+
 mod address;
 mod dial;
 mod identity;
