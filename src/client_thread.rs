@@ -16,6 +16,7 @@ use tracing::{Dispatch, dispatcher};
 
 use crate::proto::Error;
 
+// One for all, and not the caller's runtime: decision 2 of `docs/design.md`.
 /// With the process that started it: a forked one has only the thread that forked.
 static STARTED: Mutex<Option<(u32, Runtime)>> = Mutex::new(None);
 

@@ -76,11 +76,11 @@ enum ServerCondition {
     Killed,
 }
 
-/// What is left to do once the lock is free: ears may call the voter, and so may what they own when
-/// it is dropped.
 /// Is told of each script that ran.
 pub(super) type Observer = Box<dyn Fn(&Ran<'_>) + Send + Sync>;
 
+/// What is left to do once the mutex is free: ears may call the voter, and so may what they own when
+/// it is dropped.
 type After = Box<dyn FnOnce(&Arc<Server>) + Send>;
 
 /// A connection of a client that is still there.

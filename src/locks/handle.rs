@@ -401,7 +401,7 @@ pub(super) fn given_token(entry: &Entry) -> Token {
     entry.token().expect("only reads have none")
 }
 
-/// Whoever has set no limit waits until the lock is its own.
+/// What a call without a limit came to: it waits until it has the lock.
 pub(super) fn without_limit<T>(entered: Option<T>) -> T {
     entered.expect("only at a limit the answer is that the lock is held")
 }

@@ -328,7 +328,7 @@ impl Results {
 impl Step {
     fn row(self, most: u64) -> Vec<String> {
         let Self { to, count, .. } = self;
-        // Nobody that there is has no bar.
+        // Rounded up: a step with few locks among very many still gets a bar.
         let width = usize::try_from((count * WIDTH).div_ceil(most)).unwrap_or_default();
         vec![shown(to), count.to_string(), "█".repeat(width)]
     }
