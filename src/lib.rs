@@ -39,6 +39,7 @@
 //! | several locks, all or none | [`Quorate::lock_all`] |
 //! | to know in spawned work whether the lock is still held | [`MutexGuard::view`] |
 //! | one leader among many, whom others can find | [`Quorate::election`] |
+//! | to lead for as long as a service runs | [`Election::lead`] |
 //! | to follow who leads | [`Election::observe`] |
 //! | to go on reading after a write | [`WriteGuard::downgrade`] |
 //! | work that stops if the lock is lost | [`MutexGuard::while_held`] |
@@ -225,6 +226,7 @@
 //! | warn | a task waits long behind a hold of its own client | `lock`, `hold`, `waits` |
 //! | warn | renewed again | `lock`, `hold` |
 //! | warn | not released yet | `lock`, `error` |
+//! | warn | campaigns again | `election`, `error` |
 //! | warn | others use the semaphore with fewer permits | `lock`, `permits`, `fewer` |
 //! | warn | voter in quarantine: its votes count for no new lock | `voter`, `why`, `ends_in` |
 //! | warn | quarantine over: the voter's votes count for new locks | `voter` |

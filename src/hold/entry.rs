@@ -19,6 +19,9 @@ use crate::{
 /// What was not confirmed where an owner or a guard enters again.
 pub(super) const REENTRY: &str = "re-entry";
 
+/// The longest time that work has to end before its hold is lost. `quorate run` gives as much.
+const GRACE: Duration = Duration::from_secs(10);
+
 /// Leaves the hold on drop.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -214,6 +217,19 @@ impl Entry {
 
     pub(crate) fn view(&self) -> HoldView {
         HoldView(Arc::clone(&self.hold))
+    }
+
+    /// Completes a grace before the hold is lost, unless a renewal puts that off: a third of the
+    /// lease, 10 s at most. At once in a forked process.
+    pub(crate) async fn until_nearly_lost(&self) {
+        let hold = &self.hold;
+        let nearly = async {
+            let lease = hold.lease(|lease| lease.terms().lease);
+            hold.until_left(GRACE.min(lease / 3)).await;
+            Ok(())
+        };
+        // An error says that this process is forked: there nothing is held.
+        let _ = hold.unforked(nearly).await;
     }
 
     pub(crate) async fn while_held<F: Future>(&self, work: F) -> Result<F::Output, Error> {

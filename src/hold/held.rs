@@ -236,17 +236,22 @@ impl Hold {
 
     /// Completes when the hold is lost, by the clock alone or because another has the votes.
     pub(super) async fn until_lost(&self) {
+        self.until_left(Duration::ZERO).await;
+        self.expire(self.state());
+    }
+
+    /// Completes when no more than this is left of the validity.
+    pub(super) async fn until_left(&self, left: Duration) {
         loop {
             let seen = self.over.version();
             let deadline = self.lease(Lease::deadline);
-            if !self.is_held() {
-                self.expire(self.state());
+            if self.remaining() <= left {
                 return;
             }
             tokio::select! {
                 biased;
                 () = self.over.changed_since(seen) => {}
-                () = self.coordinator.clock().sleep_until(deadline) => {}
+                () = self.coordinator.clock().sleep_until(deadline - left) => {}
             }
         }
     }

@@ -23,6 +23,7 @@ use crate::{
     hold::{Entry, LockRequest, Lost},
     kinds::{ELECTION, LockRecord, Speech},
     proto::{Error, HoldId, Leader, LeaderValue, Token},
+    signal::Signal,
 };
 
 lock! {
@@ -43,6 +44,8 @@ lock! {
     /// It stands on the voters with the hold of the leader, and ends with it. It has at most 4096
     /// bytes, text or not, and the leader can [replace](Leadership::proclaim) it. Everybody who may
     /// read the voters' data can read it.
+    ///
+    /// A service whose replicas take turns for as long as they run calls [`lead`](Self::lead).
     ///
     /// # What is not guaranteed
     ///
@@ -248,14 +251,14 @@ fn given_speech(entry: &Entry) -> &Speech {
 /// belongs inside [`while_leader`](Self::while_leader), and what it writes should carry the
 /// [`token`](Self::token).
 #[must_use = "it resigns when it is dropped"]
-pub struct Leadership(Entry);
+pub struct Leadership(pub(super) Entry, pub(super) Signal<bool>);
 
 impl Leadership {
     fn new(entry: Entry) -> Self {
         // Only who has won knows it: until it says so, observers name no leader. Nobody waits for
         // that, and what is lost of it the next renewal says.
         entry.tell_soon();
-        Self(entry)
+        Self(entry, Signal::new(false))
     }
 
     /// The election's name.

@@ -4,6 +4,7 @@ mod admin;
 mod election;
 mod guard;
 mod handle;
+mod lead;
 mod lock_all;
 mod mutex;
 mod rw_lock;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use super::{HoldId, Listed, Majorities, Quorum, Rounded, Side, Verdict, VoterReport};
+use super::{Cause, HoldId, Listed, Majorities, Quorum, Rounded, Side, Verdict, VoterReport};
 
 /// Anything that went wrong, with the values in the message and the voters' own causes.
 ///
@@ -291,6 +291,21 @@ impl Error {
         let quorum = Quorum::of_sides(voters.iter().map(|report| report.side));
         let left = quorum.lowest(|voter| voters.get(voter)?.verdict.counts_in())?;
         (!left.is_zero()).then(|| left.saturating_sub(*asked_ago))
+    }
+
+    /// Whether the same call fails until somebody changes something: the client was closed, an
+    /// argument cannot be used, or so many servers refuse it for want of rights (`NOPERM`) that
+    /// there is no majority without them. [`Election::lead`](crate::Election::lead) ends with such
+    /// an error, and waits out all others.
+    pub fn is_permanent(&self) -> bool {
+        let refuses = |voter: usize| match self.voters().get(voter).map(|report| &report.verdict) {
+            Some(Verdict::Unknown(Cause::Rejected(why) | Cause::Unreachable(why))) => {
+                why.contains("NOPERM")
+            }
+            _ => false,
+        };
+        let quorum = Quorum::of_sides(self.voters().iter().map(|report| report.side));
+        self.is_closed() || self.is_invalid() || self.is_no_quorum() && quorum.missed(refuses)
     }
 
     /// Who has the lock, of an error of the kind [`Busy`](ErrorKind::Busy): the hold that most

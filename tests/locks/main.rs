@@ -10,6 +10,7 @@ mod found;
 mod held_too_long;
 mod joint;
 mod kinds;
+mod lead;
 mod mutex;
 mod owned;
 mod redisson;

@@ -1,0 +1,160 @@
+//! Staying in an election: to campaign, to lead, and to campaign again.
+
+use std::{
+    ops::ControlFlow::{self, Break, Continue},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{Election, Leadership};
+use crate::{
+    log,
+    proto::{Backoff, Error},
+};
+
+/// Before it campaigns again: at first, and at the longest, if it fails again and again.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
+
+impl Election {
+    /// Stays in the election: campaigns with `value`, does the work while it leads, and campaigns
+    /// again, until the work returns [`Break`] or `shutdown` completes. Returns what the work
+    /// broke with; `None` after `shutdown`.
+    ///
+    /// - The work returns [`Continue`]: the lead goes to the next candidate, and this one campaigns
+    ///   again, behind all others.
+    /// - The lead is lost: the work is dropped at the deadline, as
+    ///   [`while_leader`](Leadership::while_leader) does it, and this candidate campaigns again.
+    ///   What the work has spawned is not dropped. [`Leadership::ending`] completes before that, by
+    ///   a grace of a third of the lease, 10 s at most.
+    /// - No majority answers: it tries for as long as it takes.
+    /// - `shutdown` completes while it leads: [`Leadership::ending`] completes, and the lead is
+    ///   renewed until the work has ended. Then it is given up. So work that waits for nothing of
+    ///   the kind goes on for ever, and a clone of the [`Leadership`] that outlives the work keeps
+    ///   the lead.
+    /// - `shutdown` completes while it does not lead: it returns at once.
+    ///
+    /// Each loss, and each campaign that fails, is told in the [log](crate#logs) by the warning
+    /// "campaigns again".
+    ///
+    /// # Errors
+    ///
+    /// Those that [stay](Error::is_permanent): [`is_closed`](Error::is_closed),
+    /// [`is_invalid`](Error::is_invalid), and [`is_no_quorum`](Error::is_no_quorum) where a
+    /// majority refuses rights. All others are waited out, with a pause.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, and resigns in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # async fn plan(_: quorate::Token) {}
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// # let shutdown = async {};
+    /// use std::{ops::ControlFlow::Continue, time::Duration};
+    ///
+    /// let election = quorum.election("scheduler");
+    /// let done: Option<()> = election
+    ///     .lead("10.0.0.1:80", shutdown, async |leadership| {
+    ///         loop {
+    ///             tokio::select! {
+    ///                 () = leadership.ending() => return Continue(()),
+    ///                 () = tokio::time::sleep(Duration::from_secs(1)) => {
+    ///                     plan(leadership.token()).await;
+    ///                 }
+    ///             }
+    ///         }
+    ///     })
+    ///     .await?;
+    /// assert_eq!(done, None, "it was shut down");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lead<T>(
+        &self,
+        value: impl AsRef<[u8]>,
+        shutdown: impl Future<Output = ()>,
+        mut work: impl AsyncFnMut(Arc<Leadership>) -> ControlFlow<T>,
+    ) -> Result<Option<T>, Error> {
+        let coordinator = self.0.coordinator();
+        let (mut shutdown, mut pause) = (pin!(shutdown), Backoff::new(PAUSE.0, PAUSE.1));
+        loop {
+            let campaign = tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(None),
+                campaign = self.campaign(value.as_ref()) => campaign,
+            };
+            let failed = match campaign {
+                Err(error) if error.is_permanent() => return Err(error),
+                Err(error) => error,
+                Ok(leadership) => {
+                    pause.reset();
+                    let leadership = Arc::new(leadership);
+                    let worked =
+                        leadership.until_worked(shutdown.as_mut(), work(Arc::clone(&leadership)));
+                    let (done, is_shut_down) = worked.await;
+                    // Where the work has left a clone, that keeps the lead. What no majority has
+                    // confirmed goes on in the background.
+                    let resigned = match Arc::into_inner(leadership) {
+                        Some(leadership) => leadership.resign().await,
+                        None => Ok(()),
+                    };
+                    match done {
+                        Ok(Break(done)) => return Ok(Some(done)),
+                        _ if is_shut_down => return Ok(None),
+                        Ok(Continue(())) if resigned.is_ok() => continue,
+                        Ok(Continue(())) => resigned.expect_err("it is none"),
+                        Err(lost) => lost,
+                    }
+                }
+            };
+            let (election, value) = (self.0.name().to_owned(), failed.to_string());
+            log::tell_here(move || tracing::warn!(election, error = value, "campaigns again"));
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(None),
+                () = coordinator.clock().sleep(pause.pause(coordinator.chance())) => {}
+            }
+        }
+    }
+}
+
+impl Leadership {
+    /// Completes when the work of the leader should come to its end: a grace before the lead is
+    /// lost unless it is renewed, a third of the lease and 10 s at most; once it is lost; and,
+    /// under [`Election::lead`], at the shutdown, after which there is no hurry.
+    ///
+    /// It may complete, and a renewal succeed after that: then the client goes on leading.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn ending(&self) {
+        tokio::select! {
+            biased;
+            () = self.1.until(|is_ending| *is_ending) => {}
+            () = self.0.until_nearly_lost() => {}
+        }
+    }
+
+    /// Does the work, and tells it of the shutdown if that comes before its end: whether it did.
+    async fn until_worked<T>(
+        &self,
+        shutdown: impl Future<Output = ()>,
+        work: impl Future<Output = T>,
+    ) -> (Result<T, Error>, bool) {
+        let mut working = pin!(self.while_leader(work));
+        tokio::select! {
+            biased;
+            done = &mut working => return (done, false),
+            () = shutdown => {}
+        }
+        self.1.change(|is_ending| *is_ending = true);
+        (working.await, true)
+    }
+}
