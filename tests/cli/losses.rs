@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use quorate_support::Proxy;
+use quorate_support::{Proxy, eventually};
 use quorate_tests::scene::knob;
 use rand::RngExt;
 use rustix::process::Signal;
@@ -182,4 +182,27 @@ fn the_holder_is_stopped_past_its_lease() {
         running.signal(Signal::CONT);
         assert_lost(&mut running);
     });
+}
+
+// With `--again` a lead that is lost is no end: the command runs anew when there is a majority, and
+// never without one. A signal ends it for good.
+#[test]
+fn a_lead_that_is_lost_comes_back_where_that_is_wished() {
+    let mut voters = Voters::start();
+    let script = "echo $$; echo $QUORATE_TOKEN; exec sleep 1000";
+    let lead = ["lead", "a", "--value", "x", "--again", "--", "sh", "-c", script];
+    let mut running = Running::start(&mut voters.quorate(&lead));
+    let first: u64 = running.says().parse().unwrap();
+    voters.0.iter_mut().for_each(quorate_support::RedisServer::kill);
+    eventually("the command is ended", || members(running.group).is_empty());
+    // A campaign has failed by then: it has 2 s.
+    thread::sleep(LEASE);
+    assert!(!running.has_ended());
+    voters.0.iter_mut().for_each(quorate_support::RedisServer::restart);
+    running.group = running.says().parse().unwrap();
+    let second: u64 = running.says().parse().unwrap();
+    assert!(second > first);
+    running.signal(Signal::TERM);
+    let ended = running.wait();
+    assert_eq!(ended.code(), Some(128 + 15), "{ended:?}");
 }

@@ -78,6 +78,12 @@ impl Failure {
         Self { code, what: what.into(), causes: Vec::new() }
     }
 
+    /// Whether it may go better another time, without anybody changing something.
+    pub(crate) fn passes(&self) -> bool {
+        let lacks_rights = self.causes.iter().any(|cause| cause.contains("NOPERM"));
+        matches!(self.code, Code::Lost | Code::Unavailable) && !lacks_rights
+    }
+
     /// What the operating system refused.
     pub(crate) fn system<E: Display>(what: impl Display) -> impl FnOnce(E) -> Self {
         move |cause| Self::new(Code::System, format!("{what}: {cause}"))

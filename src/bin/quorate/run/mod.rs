@@ -45,6 +45,9 @@ use crate::{
 /// After so long somebody may want to know what the program waits for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Before it campaigns again.
+const BEFORE_AGAIN: Duration = Duration::from_millis(500);
+
 /// This program sees that a lock was granted no later than this, unless the machine is very busy.
 const NOTICED: Duration = Duration::from_secs(1);
 
@@ -97,6 +100,7 @@ pub(crate) struct RunOptions {
 #[command(after_help = "\
 Examples:
   quorate lead scheduler --value 10.0.0.1:80 -- ./schedule.sh
+  quorate lead scheduler --value 10.0.0.1:80 --again -- ./schedule.sh
   quorate leader scheduler                             # prints 10.0.0.1:80
 
 The command sees the same variables as that of `run`.")]
@@ -104,6 +108,12 @@ pub(crate) struct LeadOptions {
     /// What others are to know of the leader, such as its address
     #[arg(long, value_name = "TEXT")]
     value: String,
+
+    /// Campaign again after a loss, and run the command anew
+    ///
+    /// Also if no quorum answers, until the command ends by itself or the program is told to end.
+    #[arg(long)]
+    again: bool,
 
     #[command(flatten)]
     command: CommandOptions,
@@ -195,11 +205,13 @@ pub(crate) fn hidden(arguments: &[OsString]) -> Option<Code> {
 }
 
 pub(crate) async fn run(options: RunOptions, console: &Console) -> Result<ExitCode, Failure> {
-    start(options.kind.kind(), options.keep, &options.command, console).await
+    let (kind, keep) = (options.kind.kind(), options.keep);
+    start(kind, (keep, false), &options.command, console).await
 }
 
 pub(crate) async fn lead(options: LeadOptions, console: &Console) -> Result<ExitCode, Failure> {
-    start(LockKind::Lead(&options.value), None, &options.command, console).await
+    let (kind, ends) = (LockKind::Lead(&options.value), (None, options.again));
+    start(kind, ends, &options.command, console).await
 }
 
 pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<Code, Failure> {
@@ -216,12 +228,12 @@ pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<
 
 async fn start(
     kind: LockKind<'_>,
-    keep: Option<Duration>,
+    (keep, again): (Option<Duration>, bool),
     options: &CommandOptions,
     console: &Console,
 ) -> Result<ExitCode, Failure> {
     let desk = Desk::new(kind, &options.name);
-    let job = Job { kind, keep, options, console, desk };
+    let job = Job { kind, keep, again, options, console, desk };
     let Some(address) = options.listen else { return job.run().await };
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(Failure::system(format!("--listen {address}")))?;
@@ -236,6 +248,8 @@ async fn start(
 struct Job<'a> {
     kind: LockKind<'a>,
     keep: Option<Duration>,
+    /// After a loss, and without a quorum.
+    again: bool,
     options: &'a CommandOptions,
     console: &'a Console,
     desk: Desk<'a>,
@@ -260,12 +274,35 @@ impl Job<'_> {
             Err(signal) => return Ok(ended_by(signal)),
         };
         let quorum = self.desk.quorum.get_or_init(|| quorum);
-        let held = self.with_lock(plan, &setup, ready, &mut signals, quorum);
+        let held = self.again_and_again(plan, &setup, ready, &mut signals, quorum);
         let result = Box::pin(held).await;
         let _ = quorum.close().await;
         // The watcher has had the time to end; in a container nobody else may wait for it.
         command::reap();
         result
+    }
+
+    /// Until the command has ended by itself, or what went wrong does not pass.
+    async fn again_and_again(
+        &self,
+        plan: Plan,
+        setup: &Setup,
+        mut ready: Ready,
+        signals: &mut Signals,
+        quorum: &Quorate,
+    ) -> Result<ExitCode, Failure> {
+        loop {
+            let failure = match self.with_lock(plan, setup, ready, signals, quorum).await {
+                Err(failure) if self.again && failure.passes() => failure,
+                ended => return ended,
+            };
+            self.console.warn(format_args!("campaigns again: {}", failure.what));
+            ready = Ready::new(&self.options.command)?;
+            let pause = time::sleep(BEFORE_AGAIN);
+            if let Err(signal) = unless_ended(signals, &ready, pause).await {
+                return Ok(ended_by(signal));
+            }
+        }
     }
 
     async fn with_lock(
