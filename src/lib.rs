@@ -38,6 +38,7 @@
 //! | to choose whether readers or writers go first | [`RwLock::preference`] |
 //! | several locks, all or none | [`Quorate::lock_all`] |
 //! | to know in spawned work whether the lock is still held | [`MutexGuard::view`] |
+//! | a job that is done once on all machines | [`Quorate::once`], [`Once::run`] |
 //! | one leader among many, whom others can find | [`Quorate::election`] |
 //! | to lead for as long as a service runs | [`Election::lead`] |
 //! | to follow who leads | [`Election::observe`] |
@@ -227,6 +228,7 @@
 //! | warn | renewed again | `lock`, `hold` |
 //! | warn | not released yet | `lock`, `error` |
 //! | warn | campaigns again | `election`, `error` |
+//! | info | firing passed | `lock`, `firing`, `latest` |
 //! | warn | others use the semaphore with fewer permits | `lock`, `permits`, `fewer` |
 //! | warn | voter in quarantine: its votes count for no new lock | `voter`, `why`, `ends_in` |
 //! | warn | quarantine over: the voter's votes count for new locks | `voter` |
@@ -342,9 +344,9 @@ pub use fence::{FenceGate, Stale};
 pub use hold::{HoldView, Lost};
 pub use kinds::Preference;
 pub use locks::{
-    Admin, AllGuard, Election, FoundLocks, Holder, Leadership, LockAll, LockState, LockView,
-    Lockable, Mutex, MutexGuard, Observed, Observer, PermitGuard, ReadGuard, RwLock, Semaphore,
-    SemaphoreView, VoterView, Waiting, WriteGuard,
+    Admin, AllGuard, Election, Firing, FoundLocks, Holder, Leadership, LockAll, LockState,
+    LockView, Lockable, Mutex, MutexGuard, Observed, Observer, PermitGuard, ReadGuard, RwLock,
+    Semaphore, SemaphoreView, VoterView, Waiting, WriteGuard,
 };
 pub use proto::{
     Cause, ClockOffset, Error, ErrorKind, FoundLock, HoldId, HolderKind, Leader, LockKind, Owner,

@@ -103,7 +103,7 @@ const fn label(name: &'static str, values: &'static [&'static str]) -> Label {
 
 pub(super) const LOCK: Label = label("lock", &[]);
 pub(super) const KIND: Label =
-    label("kind", &["mutex", "fair_mutex", "read", "write", "semaphore", "election"]);
+    label("kind", &["mutex", "fair_mutex", "read", "write", "semaphore", "election", "once"]);
 pub(super) const VOTER: Label = label("voter", &[]);
 pub(super) const ACQUIRED: Label =
     label("outcome", &["granted", "held", "no_quorum", "cancelled", "error"]);

@@ -18,7 +18,7 @@ use crate::{
     acquire::Coordinator,
     clock::Clock,
     hold::Hold,
-    locks::{Admin, Election, LockAll, LockParts, Lockable, Mutex, RwLock, Semaphore},
+    locks::{Admin, Election, LockAll, LockParts, Lockable, Mutex, Once, RwLock, Semaphore},
     log,
     proto::Error,
     redisson::Redisson,
@@ -123,6 +123,12 @@ impl Quorate {
     /// [what happens otherwise](Semaphore#permits).
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
         Semaphore::of(&self.parts, name.as_ref(), permits)
+    }
+
+    /// The job of this name, of which each firing is done once, with the client's settings; another
+    /// lock than the mutex of this name.
+    pub fn once(&self, name: impl AsRef<str>) -> Once {
+        Once::new(&self.parts, name.as_ref())
     }
 
     /// The election of this name, with the client's settings; another lock than the mutex of this
@@ -266,7 +272,7 @@ mod tests {
     async fn an_admin_of_redissons_locks_knows_no_kind_that_redisson_has_not() {
         let voters = embedded::voters(1);
         let quorum = Quorate::builder().embedded(&voters).connect().await.unwrap();
-        for kind in [LockKind::Semaphore, LockKind::Election] {
+        for kind in [LockKind::Semaphore, LockKind::Election, LockKind::Once] {
             let error = quorum.redisson().admin().look(kind, "a").await.unwrap_err();
             assert_eq!(error.to_string(), format!("there is no {kind} of another library"));
         }

@@ -6,6 +6,7 @@ mod held;
 mod holds;
 mod keeper;
 mod lost;
+mod once;
 
 pub(crate) use enter::LockRequest;
 pub(crate) use entry::Entry;

@@ -117,6 +117,10 @@ pub(crate) static ELECTION: Kind = Kind {
     ..MUTEX
 };
 
+/// A mutex that remembers what is done, under a key of its own.
+pub(crate) static ONCE: Kind =
+    Kind { name: "once", lock: LockKind::Once, is_fair: true, stem: ":once", ..MUTEX };
+
 pub(crate) static WRITE: Kind = Kind {
     name: "write",
     lock: LockKind::RwLock,
@@ -166,7 +170,8 @@ pub(crate) static SEMAPHORE: Kind = Kind {
 };
 
 /// All that a client has forms for from its beginning.
-pub(super) static ALL: [&Kind; 6] = [&MUTEX, &FAIR_MUTEX, &ELECTION, &READ, &WRITE, &SEMAPHORE];
+pub(super) static ALL: [&Kind; 7] =
+    [&MUTEX, &FAIR_MUTEX, &ONCE, &ELECTION, &READ, &WRITE, &SEMAPHORE];
 
 /// Of which kind of lock a key shows who has it or who waits, by what stands behind
 /// `<prefix>:{<name>}`. Fences, and the marks of holds that were ended by force, last longer.

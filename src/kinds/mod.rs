@@ -10,7 +10,7 @@ mod speech;
 
 pub use form::Preference;
 pub(crate) use form::{Form, Forms};
-pub(crate) use kind::{ELECTION, FAIR_MUTEX, Kind, MUTEX, READ, SEMAPHORE, WRITE, kind_of};
+pub(crate) use kind::{ELECTION, FAIR_MUTEX, Kind, MUTEX, ONCE, READ, SEMAPHORE, WRITE, kind_of};
 pub(crate) use record::{Ask, LockRecord};
 pub(crate) use speech::Speech;
 

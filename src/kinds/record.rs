@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use super::{Speech, form::Form, kind::Kind};
 use crate::{
     keys::{Prefix, Word},
-    proto::{Circle, HoldId, HoldIds, LockName, Rules, Slots, Ticket, Token},
-    scripts::Script,
+    proto::{Circle, Done, HoldId, HoldIds, LockName, Rules, Slots, Ticket, Token},
+    scripts::{Script, once},
     voter::{Call, Request},
 };
 
@@ -35,6 +35,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) place: Option<&'a HoldId>,
     /// Of a semaphore: the slot from which on it is asked who has them.
     pub(crate) from: u64,
+    /// The firing that is done.
+    pub(crate) done: Option<Done>,
 }
 
 impl<'a> Ask<'a> {
@@ -51,6 +53,7 @@ impl<'a> Ask<'a> {
             slots: None,
             place: None,
             from: 0,
+            done: None,
         }
     }
 }
@@ -309,6 +312,19 @@ impl LockRecord {
         Some(self.question(self.kind().leader?, 0))
     }
 
+    /// Asks which firing is done, and has it stored where this one is later. Without a hold
+    /// whoever has the vote.
+    pub(crate) fn note(&self, hold: Option<&HoldId>, done: Option<Done>) -> Call {
+        let nobody = HoldId::parse("");
+        let ask = Ask { hold, done, ..Ask::new(&nobody, self.info.form.lease()) };
+        self.request(&once::NOTE, &ask, None)
+    }
+
+    /// Has voters forget which firing is done.
+    pub(crate) fn forget_done(&self) -> Call {
+        self.question(&once::FORGET, 0)
+    }
+
     /// What a queue of another library's is called, and the question who waits there.
     pub(crate) fn look_for_foreign_queue(&self) -> Option<(&'static str, Call)> {
         let (what, look) = self.kind().foreign_queue?;
@@ -343,6 +359,9 @@ impl LockRecord {
             "start" => start.map(Word::number).into(),
             "floors" | "given" => slots.as_deref().into(),
             "from" => Word::number(ask.from),
+            "firing" => ask.done.map(|done| Word::number(done.firing)).into(),
+            "when" => ask.done.and_then(|done| done.when_ms).map(Word::number).into(),
+            "memory_ms" => ask.done.map(|done| Word::number(done.memory_ms)).into(),
             other => unreachable!("{}: no request says `{other}`", script.name),
         };
         let keys = script.keys.iter().map(|label| self.info.name_of(label));

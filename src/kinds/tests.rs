@@ -23,6 +23,7 @@ fn all_names_of_keys_and_channels_are_pinned() {
     let pinned = [
         (&MUTEX, ", :revoked, :fence, :queue, :alive"),
         (&FAIR_MUTEX, ", :revoked, :fence, :queue, :alive"),
+        (&ONCE, ":once, :once:revoked, :once:fence, :once:queue, :once:alive"),
         (
             &ELECTION,
             ":election, :election:revoked, :election:fence, :election:queue, :election:alive",
@@ -51,6 +52,7 @@ fn all_names_of_keys_and_channels_are_pinned() {
 fn a_lock_is_found_by_its_record_and_its_queue_and_by_nothing_that_lasts_longer() {
     let shown = [
         (LockKind::Mutex, ["", ":queue"].as_slice()),
+        (LockKind::Once, &[":once", ":once:queue"]),
         (LockKind::Election, &[":election", ":election:queue"]),
         (LockKind::RwLock, &[":rw:writer", ":rw:readers", ":rw:queue"]),
         (LockKind::Semaphore, &[":semaphore:slots", ":semaphore:queue"]),
@@ -63,7 +65,7 @@ fn a_lock_is_found_by_its_record_and_its_queue_and_by_nothing_that_lasts_longer(
         let ends = clear.keys().filter_map(|key| key.strip_prefix("quorate:{invoice:42}"));
         ends.filter(|end| kind_of(end).is_some()).count()
     });
-    assert_eq!(shown, [2, 2, 2, 3, 3, 2], "of a read/write lock also who reads");
+    assert_eq!(shown, [2, 2, 2, 2, 3, 3, 2], "of a read/write lock also who reads");
 }
 
 /// Requests of one hold leave in order as far as they are of one party.

@@ -11,8 +11,8 @@ use super::{
     view::{Holder, LockState, LockView, VoterView},
 };
 use crate::{
-    kinds::{ELECTION, FAIR_MUTEX, Kind, LockRecord, SEMAPHORE, WRITE, kind_of},
-    proto::{self, Cause, Error, FoundLock, HoldId, LockKind, Place, Verdict, VoterReport},
+    kinds::{ELECTION, FAIR_MUTEX, Kind, LockRecord, ONCE, SEMAPHORE, WRITE, kind_of},
+    proto::{self, Cause, Done, Error, FoundLock, HoldId, LockKind, Place, Verdict, VoterReport},
     scripts::{Answer, LockSeen},
     settings::Settings,
     voter::{Call, KeySearch, KeysFound, ONLY, Outcome},
@@ -133,10 +133,15 @@ impl Admin {
         names: &str,
         limit: usize,
     ) -> impl Future<Output = FoundLocks> + Send + use<> {
-        self.clone().found(names.into(), limit)
+        self.clone().found(kind_of, names.into(), limit)
     }
 
-    async fn found(self, names: Arc<str>, limit: usize) -> FoundLocks {
+    async fn found(
+        self,
+        kind_of: fn(&str) -> Option<LockKind>,
+        names: Arc<str>,
+        limit: usize,
+    ) -> FoundLocks {
         let mut found = FoundLocks { locks: Vec::new(), is_complete: false, missing: Vec::new() };
         if self.parts.dialect.is_some() {
             return found;
@@ -317,6 +322,83 @@ impl Admin {
         }
     }
 
+    /// Has all voters forget which firing of the [`Once`](crate::Once) of this name is done: the
+    /// next one that is asked for is due. Says whether any was known.
+    ///
+    /// # Errors
+    ///
+    /// [`is_no_quorum`](Error::is_no_quorum): fewer than a majority answered. A voter that did not
+    /// may still know of it, and one is enough: call again when all can be reached. All others as
+    /// [`look`](Self::look).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, some voters may have forgotten it.
+    pub fn forget_once(
+        &self,
+        name: &str,
+    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
+        let lock = self.lock(LockKind::Once, name);
+        async move {
+            let (handle, record) = lock?;
+            let answers = ask(&handle, &record, &record.forget_done()).await?;
+            Ok(answers.iter().flatten().any(Answer::is_done))
+        }
+    }
+
+    /// Copies which firings of all [`Once`](crate::Once)s are done to those voters that do not know
+    /// it, until a majority of each set does; says how many jobs there are. For a [change of the
+    /// voters](crate::Builder::replacing), by a client in the step *both*, before the old ones are
+    /// left. Every server is asked for all of its keys, as by [`find`](Self::find).
+    ///
+    /// # Errors
+    ///
+    /// [`is_no_quorum`](Error::is_no_quorum): a majority of one set could not be asked, or did not
+    /// store all; call again. [`is_closed`](Error::is_closed): the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped half way, some of it may be done; calling again finishes it.
+    pub async fn copy_once(&self) -> Result<usize, Error> {
+        let of_done = |end: &str| (end == ":once:done").then_some(LockKind::Once);
+        let found = self.clone().found(of_done, "*".into(), usize::MAX).await;
+        let panel = self.parts.coordinator.panel();
+        let is_asked = |voter: usize| {
+            let label = &**panel.voters[voter].label();
+            found.missing.iter().all(|missing| missing.voter != label)
+        };
+        if !panel.quorum.reached(is_asked) {
+            let (needed, after) = (panel.quorum.needed(), PATIENCE);
+            let (lock, asked_ago, too_late) = ("*".into(), after, None);
+            let kind = proto::Kind::NoQuorum { lock, needed, after, asked_ago, too_late };
+            return Err(Error::new(kind, found.missing));
+        }
+        for lock in &found.locks {
+            self.copy_done(&lock.name).await?;
+        }
+        Ok(found.locks.len())
+    }
+
+    async fn copy_done(&self, name: &str) -> Result<(), Error> {
+        let (handle, record) = self.lock(LockKind::Once, name)?;
+        let coordinator = handle.coordinator();
+        let quorum = coordinator.panel().quorum;
+        let done = |answer: &Outcome<Answer>| Done::parse(answer.as_ref().ok()?.text()?);
+        let answers = ask(&handle, &record, &record.note(None, None)).await?;
+        let Some(latest) = answers.iter().filter_map(done).max() else { return Ok(()) };
+        if crate::mutant!("done_is_not_copied") {
+            return Ok(());
+        }
+        let asked = coordinator.clock().now();
+        let answers = ask(&handle, &record, &record.note(None, Some(latest))).await?;
+        if quorum
+            .reached(|voter| done(&answers[voter]).is_some_and(|it| it.firing >= latest.firing))
+        {
+            return Ok(());
+        }
+        Err(coordinator.unanswered(&record, &answers, asked))
+    }
+
     fn handle(&self, name: &str) -> LockHandle {
         LockHandle::new(&self.parts, name)
     }
@@ -334,6 +416,7 @@ fn kind_to_look_at(kind: LockKind) -> &'static Kind {
         LockKind::Mutex => &FAIR_MUTEX,
         LockKind::RwLock => &WRITE,
         LockKind::Election => &ELECTION,
+        LockKind::Once => &ONCE,
         LockKind::Semaphore => &SEMAPHORE,
     }
 }

@@ -334,9 +334,9 @@ impl LockState {
         let mut lists = lists.into_iter();
         let mut list = || lists.next().unwrap_or_default();
         match kind {
-            LockKind::Mutex | LockKind::Election => {
-                let kind =
-                    if kind == LockKind::Mutex { HolderKind::Mutex } else { HolderKind::Leader };
+            LockKind::Mutex | LockKind::Election | LockKind::Once => {
+                let leads = kind == LockKind::Election;
+                let kind = if leads { HolderKind::Leader } else { HolderKind::Mutex };
                 let holders = holder.map(|holder| Holder::record(kind, holder));
                 let waiting = Waiting::all(kind, list()).collect();
                 let holders = holders.into_iter().collect();

@@ -11,6 +11,7 @@ mod grant;
 mod ids;
 mod lease;
 mod moment;
+mod once;
 mod quorum;
 mod roster;
 mod round;
@@ -41,6 +42,7 @@ pub use lease::{Drift, Duty, HoldLimit, Lease, Terms};
 #[cfg(test)]
 pub(crate) use moment::at;
 pub use moment::{Backoff, Moment, Rounded};
+pub use once::{Done, DoneSeen, DoneSurvey};
 pub use quorum::{Majorities, Quorum, Side};
 pub use roster::{Belief, RosterEntry};
 pub use round::{Asked, Checkup, Round, RoundEnd, RoundNext, Support};

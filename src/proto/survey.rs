@@ -140,6 +140,8 @@ pub enum LockKind {
     Semaphore,
     /// An [`Election`](crate::Election).
     Election,
+    /// A [`Once`](crate::Once).
+    Once,
 }
 
 impl fmt::Display for LockKind {
@@ -149,6 +151,7 @@ impl fmt::Display for LockKind {
             Self::RwLock => "read/write lock",
             Self::Semaphore => "semaphore",
             Self::Election => "election",
+            Self::Once => "job",
         })
     }
 }

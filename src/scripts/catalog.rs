@@ -44,6 +44,10 @@ catalog! {
         RENEW: "renew" that_votes,
         LOOK: "look",
     }
+    once {
+        NOTE: "note",
+        FORGET: "forget",
+    }
     rw {
         ACQUIRE: "acquire" that_votes,
         RENEW: "renew" that_votes,

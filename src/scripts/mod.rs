@@ -7,7 +7,7 @@ mod script;
 #[cfg(test)]
 mod headers;
 
-pub(crate) use catalog::{ALL, election, mutex, redisson, rw, semaphore, voter};
+pub(crate) use catalog::{ALL, election, mutex, once, redisson, rw, semaphore, voter};
 pub(crate) use replies::{Answer, Holding, ListEntry, LockSeen, Mark, Value};
 pub(crate) use script::Script;
 #[cfg(test)]

@@ -155,7 +155,7 @@ impl Answer {
     }
 
     /// What is left of a time; `None` where the record has no expiry.
-    fn left(&self) -> Option<Duration> {
+    pub(crate) fn left(&self) -> Option<Duration> {
         u64::try_from(self.ms).ok().map(Duration::from_millis)
     }
 

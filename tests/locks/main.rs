@@ -12,6 +12,7 @@ mod joint;
 mod kinds;
 mod lead;
 mod mutex;
+mod once;
 mod owned;
 mod redisson;
 mod rw;

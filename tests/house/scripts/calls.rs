@@ -39,6 +39,8 @@ mutex/inspect | lock queue alive fence | |
 election/acquire | lock queue alive fence | calls lease memory lease | hold floor ticket said
 election/renew | lock revoked fence | lease memory PUBLISH | hold floor said channel anew
 election/look | lock | |
+once/note | lock done | | hold firing moment age
+once/forget | done | |
 voter/roster | roster | lease | belief agree hold heard
 voter/look | mark | lease | name life durable lost
 rw/acquire | writer readers queue alive writers fence | calls mode turn lease memory wait | \
@@ -80,7 +82,7 @@ struct Family {
 static ONE_HOLDER: Family = Family {
     prefix: "",
     locks: 3,
-    keys: &["revoked", "queue", "alive", "fence", "mark"],
+    keys: &["revoked", "queue", "alive", "fence", "mark", "done"],
     holds: &["a:1", "a:2", "b:1", "a:7.1", "a:7.2", "b:7.1", "b:7.2", "b:~8.1"],
     tickets: &["", "", "1", "3"],
 };
@@ -278,6 +280,10 @@ impl Request {
             "ticket" if family.prefix == SEMAPHORE.prefix && place_of(hold).is_none() => "",
             "ticket" => self.ticket.get(family.tickets),
             "said" => self.choice.get(&SAID),
+            "firing" => self.floor.get(&FLOORS),
+            // Long ago, and remembered for long after that.
+            "moment" => "1700000000000",
+            "age" => "90000000000000",
             "mode" => mode,
             "turn" if mode == "write" => "next",
             "turn" => self.choice.get(&TURNS),

@@ -8,11 +8,11 @@ use std::{
 };
 
 use quorate::{
-    Admin, AllGuard, ClockOffset, Cluster, Credentials, Election, ErrorKind, FenceGate, FoundLock,
-    FoundLocks, HoldView, Holder, Leader, Leadership, LockAll, LockState, Lost, Mutex, Observer,
-    Persistence, Quarantined, Redisson, RosterEntry, RwLock, Semaphore, SemaphoreView, ServerInfo,
-    ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet,
-    VoterStatus, VoterSurvey, Waiting,
+    Admin, AllGuard, ClockOffset, Cluster, Credentials, Election, ErrorKind, FenceGate, Firing,
+    FoundLock, FoundLocks, HoldView, Holder, Leader, Leadership, LockAll, LockState, Lost, Mutex,
+    Observer, Once, OnceGuard, Persistence, Quarantined, Redisson, RosterEntry, RwLock, Semaphore,
+    SemaphoreView, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status,
+    Survey, Tls, VoterSet, VoterStatus, VoterSurvey, Waiting,
     embedded::{Ran, Record, Reply, Sent},
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
@@ -37,6 +37,7 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
         ErrorKind, Election, Fault, FaultGuard, FenceGate, FoundLock, FoundLocks,
         HoldId, HoldView, Holder, HolderKind, InFlight, Label, LockKind, LockState, LockView, Lost, Leader,
         Leadership, LockAll, Lockable, Machine, Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
+        Firing, Once, OnceGuard,
         Observed, Observer, Owner, PermitGuard, Persistence, Preference, Quarantine, Quarantined,
         Quorate, Ran, ReadGuard, Record, Redisson, Reply, RestartGuard, RosterEntry, RwLock,
         Semaphore, SemaphoreView, Sent, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status,

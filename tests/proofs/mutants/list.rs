@@ -1,8 +1,9 @@
 //! All mutants, and the laws that they break.
 
 use crate::sim::laws::Law::{
-    self, AnswersInTime, Exclusion, FairOrder, FewestTrips, MinorityChangesNothing, NoPanic,
-    NothingLeaks, Once, ReadersApart, RenewalNeverHarms, TokensGrow, TrustEndsEarly, WhatIsTold,
+    self, AnswersInTime, DoneOnce, Exclusion, FairOrder, FewestTrips, MinorityChangesNothing,
+    NoPanic, NothingLeaks, Once, ReadersApart, RenewalNeverHarms, TokensGrow, TrustEndsEarly,
+    WhatIsTold,
 };
 
 /// One bug.
@@ -364,4 +365,20 @@ pub(crate) const ALL: &[Mutant] = &[
         "local until_ms = math.max(now_ms() + lease_ms, former)",
         "local until_ms = now_ms() + lease_ms",
     ),
+    // Which firing is done
+
+    // A hold has it stored by a voter whose vote it has not.
+    Mutant::new("done_without_the_vote", &[DoneOnce]).in_script(
+        "once/note",
+        "redis.call('HEXISTS', lock, hold) == 0",
+        "false",
+    ),
+    // The lock is given back before a majority stores that the firing is done.
+    Mutant::new("released_before_it_is_noted", &[DoneOnce]),
+    // That a voter in quarantine knows of no firing counts.
+    Mutant::new("not_done_in_quarantine", &[DoneOnce]),
+    // While the voters are changed, a majority of one set stores it.
+    Mutant::new("done_in_one_set", &[DoneOnce]),
+    // A change of the voters leaves it with the old ones.
+    Mutant::new("done_is_not_copied", &[DoneOnce]),
 ];

@@ -103,6 +103,9 @@ impl Clients {
             let watching = task("watches".into()).watch(*election);
             tasks.push(tokio::spawn(world.machines[client].run(watching)));
         }
+        if world.plan.has_job() {
+            tasks.push(tokio::spawn(world.machines[client].run(task("job".into()).do_jobs())));
+        }
         for task in tasks {
             // A panic is reported by the hook that sees all of them.
             let _ = task.await;

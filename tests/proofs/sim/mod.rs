@@ -13,6 +13,7 @@
 mod amnesia;
 mod clients;
 mod draft;
+mod jobs;
 pub(crate) mod laws;
 mod ledger;
 mod locks;

@@ -165,8 +165,10 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
     }
     laws::order::ran(world, voter, run, &before.1, &after);
     laws::leaders::ran(world, voter, run);
+    let steady = world.is_steady(voter, before.0);
+    laws::firings::ran(world, voter, run, steady, (&before.1, &after));
     laws::leaks::ended(world, voter, run, &after);
-    if world.is_steady(voter, before.0) {
+    if steady {
         let elapsed = Duration::from_millis(now_ms - before.0);
         laws::once::ran(world, run, &before.1, &after);
         laws::renewal::ran(world, voter, run, (&before.1, elapsed), &after);

@@ -10,7 +10,12 @@ use quorate::Token;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::sim::{
-    laws::{leaders::Leaders, order::Queues, tokens::Tokens},
+    laws::{
+        firings::{DONE, Firings},
+        leaders::Leaders,
+        order::Queues,
+        tokens::Tokens,
+    },
     ledger::Ledger,
     locks::{FENCE, PERMITS},
     prelude::*,
@@ -34,6 +39,8 @@ pub(crate) struct World {
     pub(crate) queues: Mutex<Queues>,
     /// What is known of those who lead.
     pub(crate) leaders: Mutex<Leaders>,
+    /// What is known of which firing of a job is done.
+    pub(crate) firings: Mutex<Firings>,
     breaches: Mutex<Vec<Breach>>,
     scripts: AtomicU64,
     /// Something changed that a law may be about.
@@ -123,6 +130,7 @@ impl World {
             tokens: Mutex::default(),
             queues: Mutex::default(),
             leaders: Mutex::default(),
+            firings: Mutex::default(),
             breaches: Mutex::default(),
             scripts: AtomicU64::new(0),
             changed: Notify::new(),
@@ -313,11 +321,11 @@ impl World {
     }
 }
 
-/// What a voter has but for its fences, and the numbers that semaphores are asked with, which
-/// outlast whoever holds.
+/// What a voter has but for its fences, the numbers that semaphores are asked with, and what is done
+/// of a job, which outlast whoever holds.
 pub(crate) fn claims(voter: &EmbeddedVoter) -> Vec<Record> {
     let mut records = voter.records();
-    records.retain(|record| !record.key.ends_with(FENCE) && !record.key.ends_with(PERMITS));
+    records.retain(|record| ![FENCE, PERMITS, DONE].iter().any(|end| record.key.ends_with(end)));
     records
 }
 

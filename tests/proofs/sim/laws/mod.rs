@@ -16,6 +16,7 @@
 //! | `told` | what callers are told is so |
 //! | `tokens` | whoever is given an exclusive hold later has the higher token, which is stored |
 //! | `leaders` | who is said to lead has won by a majority, and what it says is the latest |
+//! | `firings` | what is done of a job is known to a majority, and is not done again while it is |
 //! | `order` | whoever stood in the queue on a majority comes before those who asked later |
 //! | `shares` | a client that hands a lock on leaves others their share |
 //! | `answers` | no call takes longer than it may, and a loss is told at once |
@@ -26,6 +27,7 @@
 pub(crate) mod answers;
 pub(crate) mod calm;
 pub(crate) mod exclusion;
+pub(crate) mod firings;
 pub(crate) mod leaders;
 pub(crate) mod leaks;
 pub(crate) mod minority;
@@ -58,6 +60,8 @@ pub(crate) enum Law {
     WhatIsTold,
     FairOrder,
     TokensGrow,
+    /// A firing of a job that a majority remembers is done once.
+    DoneOnce,
     /// No code of the library panics, and no script fails.
     NoPanic,
 }

@@ -1,0 +1,56 @@
+-- What a lock that works once for each firing does besides the scripts of a mutex.
+
+----
+-- once/note: says which firing is done; has a later one stored, where this hold has the vote.
+-- libraries: time, each
+-- KEYS, for each request: lock, done
+-- ARGV, for all requests: none
+-- ARGV, for each request: hold, firing, when, memory_ms
+--   hold: '' for one who copies what is done to other voters; firing: '' only asks; when: the
+--   moment at which it was done, in ms since 1970, '' for now; memory_ms: for how long after that
+--   it is remembered; both '' where it only asks
+-- returns, for each request: code, ms, id, done
+--   1, this voter's clock, '', done   the hold has the vote; the clock in ms since 1970
+--   4, this voter's clock, '', done   it has none, and nothing was stored
+--   -1, 0, message, ''                this request failed, alone
+--   done: the latest firing that is done, when that was, and memory_ms, with blanks between them;
+--   '' where none is
+-- atomic, because the vote may pass to another hold after the look, and a late request must not
+-- write over a later firing.
+local function note(key, args, arg)
+  local lock, done = unpack(KEYS, key + 1, key + 2)
+  local hold, firing, when, memory_ms = unpack(args, arg + 1, arg + 4)
+  local latest = redis.call('GET', done) or ''
+  if hold ~= '' and redis.call('HEXISTS', lock, hold) == 0 then
+    return 4, now_ms(), '', latest
+  end
+  local before = tonumber(string.match(latest, '^%d+')) or -1
+  if firing ~= '' and tonumber(firing) > before then
+    when = math.min(tonumber(when) or now_ms(), now_ms())
+    latest = string.format('%s %.0f %s', firing, when, memory_ms)
+    -- It is forgotten everywhere at about the same time, however often it is copied.
+    local left = string.format('%.0f', math.max(when + memory_ms - now_ms(), 1))
+    redis.call('SET', done, latest, 'PX', left)
+  end
+  return 1, now_ms(), '', latest
+end
+
+return each(2, 0, 4, 4, note)
+
+----
+-- once/forget: forgets which firing is done.
+-- libraries: each
+-- KEYS, for each request: done
+-- ARGV, for all requests: none
+-- ARGV, for each request: none
+-- returns, for each request: code, ms, id
+--   1, 0, ''         it is forgotten
+--   0, 0, ''         none was done
+--   -1, 0, message   this request failed, alone
+-- atomic, because it is one command.
+local function forget(key)
+  local done = KEYS[key + 1]
+  return redis.call('DEL', done), 0, ''
+end
+
+return each(1, 0, 0, 3, forget)

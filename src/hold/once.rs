@@ -1,0 +1,84 @@
+//! What a hold says and asks of which firing is done.
+
+use std::time::Duration;
+
+use super::Entry;
+use crate::{
+    proto::{Done, DoneSeen, DoneSurvey, Error, Vote},
+    scripts::Answer,
+    voter::{Call, Outcome},
+};
+
+/// Between two rounds that did not reach a majority.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Entry {
+    /// Asks all voters which firing is done, under this hold, until a majority of each set has said
+    /// so.
+    pub(crate) async fn ask_what_is_done(&self) -> Result<DoneSurvey, Error> {
+        self.survey(None, DoneSurvey::is_decided).await
+    }
+
+    /// Has it stored that this firing is done, until a majority of each set has it. Each voter that
+    /// hears of it does so before the release: requests of one hold arrive in order.
+    pub(crate) async fn note_done(&self, done: Done) -> Result<(), Error> {
+        self.survey(Some(done), |survey| survey.stores(done.firing)).await.map(drop)
+    }
+
+    /// The same, for those that hear it. Nobody waits for that.
+    pub(crate) fn copy_done(&self, done: Done) {
+        let call = self.hold.record.note(Some(&self.hold.id), Some(done));
+        drop(self.hold.coordinator.panel().ask_all(&call));
+    }
+
+    /// Again and again until the answers are enough, for as long as it is held, and no longer than
+    /// voters may be silent for.
+    async fn survey(
+        &self,
+        done: Option<Done>,
+        are_enough: impl Fn(&DoneSurvey) -> bool,
+    ) -> Result<DoneSurvey, Error> {
+        let hold = &self.hold;
+        let asked = async {
+            let (clock, call) = (hold.coordinator.clock(), hold.record.note(Some(&hold.id), done));
+            let until = hold.coordinator.patience();
+            loop {
+                let survey = self.round(&call, |survey| done.is_some() && are_enough(survey)).await;
+                if are_enough(&survey) {
+                    return Ok(survey);
+                }
+                if !hold.is_held() {
+                    return Err(hold.lost());
+                }
+                if clock.now() >= until {
+                    let what = if done.is_some() { "what is done" } else { "what was done before" };
+                    return Err(hold.not_entered(what, survey.verdicts()));
+                }
+                clock.sleep(PAUSE).await;
+            }
+        };
+        hold.unforked(asked).await
+    }
+
+    /// All voters once, and those that are late no longer than others are usually.
+    async fn round(&self, call: &Call, are_enough: impl Fn(&DoneSurvey) -> bool) -> DoneSurvey {
+        let coordinator = &self.hold.coordinator;
+        let panel = coordinator.panel();
+        let sent = coordinator.clock().now();
+        let seen = |outcome: &Outcome<Answer>| {
+            let mut verdict = panel.standings.vote(outcome, sent).verdict;
+            if crate::mutant!("not_done_in_quarantine") {
+                verdict = Vote::of(outcome).verdict;
+            }
+            let answer = outcome.as_ref().ok();
+            let done = answer.and_then(|answer| Done::parse(answer.text()?));
+            let clock = answer.and_then(Answer::left);
+            DoneSeen { verdict, done, clock }
+        };
+        let survey = |outcomes: &[Outcome<Answer>]| {
+            DoneSurvey::new(panel.quorum, outcomes.iter().map(seen).collect())
+        };
+        let rules = self.hold.record.rules();
+        survey(&coordinator.gather(call, rules, |outcomes| are_enough(&survey(outcomes))).await)
+    }
+}
