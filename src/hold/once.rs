@@ -28,7 +28,7 @@ impl Entry {
     /// The same, for those that hear it. Nobody waits for that.
     pub(crate) fn copy_done(&self, done: Done) {
         let call = self.hold.record.note(Some(&self.hold.id), Some(done));
-        drop(self.hold.coordinator.panel().ask_all(&call));
+        drop(self.hold.coordinator.panel().ask_all(&call, self.hold.now()));
     }
 
     /// Again and again until the answers are enough, for as long as it is held, and no longer than

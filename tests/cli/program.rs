@@ -148,6 +148,11 @@ impl Running {
         }
     }
 
+    /// Whether the command has said anything more.
+    pub(crate) fn has_said(&self) -> bool {
+        self.lines.try_recv().is_ok()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).expect("it runs");
     }

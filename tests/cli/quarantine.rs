@@ -79,3 +79,28 @@ fn a_signal_ends_the_wait_for_a_quorum() {
     let (code, errors) = running.end();
     assert_eq!(code, 143, "{errors}");
 }
+
+// The first thing that README tells to do with the program, by three machines at the same time, and
+// by one that comes late; also where most servers have restarted since anybody was there.
+#[test]
+fn a_firing_is_done_once_by_all_machines_and_who_comes_late_ends_well() {
+    for voters in [Voters::start(), restarted()] {
+        let of_firing = |firing: &str, script: &str| {
+            voters.run(&["nightly", "--once", firing], &format!("echo done; {script}"))
+        };
+        let mut machines = [(); 3].map(|()| Running::start_soon(&mut of_firing("7", "exit 0")));
+        for machine in &mut machines {
+            let (code, errors) = machine.end();
+            assert!(code == 0 && !errors.contains("nightly` is"), "{errors}");
+        }
+        let did = machines.iter().filter(|machine| machine.has_said());
+        assert_eq!(did.count(), 1);
+        let (code, said, errors) = output(&mut of_firing("6", "exit 1"));
+        assert_eq!((code, &*said, &*errors), (0, "", ""));
+        let (code, ..) = output(&mut of_firing("8", "exit 3"));
+        assert_eq!(code, 3);
+        let every = ["nightly", "--every", "1h", "--offset", "10m"];
+        let runs = [(); 2].map(|()| output(&mut voters.run(&every, "true")));
+        assert_eq!(runs.map(|(code, said, _)| (code, said.is_empty())), [(0, false), (0, true)]);
+    }
+}

@@ -156,7 +156,7 @@ impl Load {
                 biased;
                 // Whoever stops it may have gone.
                 _ = stop.wait_for(|is_stopped| *is_stopped) => return,
-                taken = LockHeld::acquire(quorum, self.kind, name, None) => taken,
+                taken = LockHeld::acquire(quorum, self.kind, name, None) => taken.map(|held| held.expect("no job")),
             };
             let waited = clock::now().saturating_sub(asked);
             let released = match taken {

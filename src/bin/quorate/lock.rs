@@ -5,8 +5,8 @@ use std::{fmt, time::Duration};
 use clap::Args;
 use futures::future::try_join_all;
 use quorate::{
-    Error, HoldId, Holder, HolderKind, Leadership, LockKind as Kind, Lost, MutexGuard, PermitGuard,
-    Quorate, ReadGuard, Token, WriteGuard,
+    Error, Firing, HoldId, Holder, HolderKind, Leadership, LockKind as Kind, Lost, MutexGuard,
+    OnceGuard, PermitGuard, Quorate, ReadGuard, Token, WriteGuard,
 };
 
 use crate::{
@@ -25,6 +25,8 @@ pub(crate) enum LockKind<'a> {
     Permit(u32),
     /// With what the leader says of itself.
     Lead(&'a str),
+    /// This firing of a job, and for how long servers remember that it is done.
+    Once(Firing, Option<Duration>),
 }
 
 /// Which lock of the name; a mutex without any.
@@ -55,6 +57,7 @@ pub(crate) enum LockHeld {
     Writes(WriteGuard),
     Permit(PermitGuard),
     Leads(Leadership),
+    Once(OnceGuard),
 }
 
 impl KindOptions {
@@ -80,19 +83,20 @@ macro_rules! with {
             LockHeld::Reads($guard) => $what,
             LockHeld::Writes($guard) => $what,
             LockHeld::Permit($guard) => $what,
+            LockHeld::Once($guard) => $what,
             LockHeld::Leads($lead) => $other,
         }
     };
 }
 
 impl LockHeld {
-    /// Waits for as long as it takes where there is no limit.
+    /// Waits for as long as it takes where there is no limit. `None`: the firing is done.
     pub(crate) async fn acquire(
         quorum: &Quorate,
         kind: LockKind<'_>,
         name: &str,
         limit: Option<Duration>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Option<Self>, Error> {
         macro_rules! take {
             ($lock:expr, $wait:ident($($value:expr)?), $within:ident) => {
                 match limit {
@@ -101,7 +105,7 @@ impl LockHeld {
                 }
             };
         }
-        Ok(match kind {
+        Ok(Some(match kind {
             LockKind::Mutex => Self::Exclusive(take!(quorum.mutex(name), lock(), lock_or_busy)?),
             LockKind::Fair => {
                 Self::Exclusive(take!(quorum.fair_mutex(name), lock(), lock_or_busy)?)
@@ -114,7 +118,15 @@ impl LockHeld {
             LockKind::Lead(value) => {
                 Self::Leads(take!(quorum.election(name), campaign(value), campaign_or_busy)?)
             }
-        })
+            LockKind::Once(firing, keep) => {
+                let once = quorum.once(name);
+                let once = keep.map_or(once.clone(), |keep| once.keep(keep));
+                match take!(once, enter(firing), enter_or_busy)? {
+                    Some(guard) => Self::Once(guard),
+                    None => return Ok(None),
+                }
+            }
+        }))
     }
 
     pub(crate) fn hold(&self) -> &HoldId {
@@ -127,6 +139,7 @@ impl LockHeld {
             Self::Exclusive(guard) => Some(guard.token()),
             Self::Writes(guard) => Some(guard.token()),
             Self::Leads(leadership) => Some(leadership.token()),
+            Self::Once(guard) => Some(guard.token()),
             Self::Reads(_) | Self::Permit(_) => None,
         }
     }
@@ -148,14 +161,26 @@ impl LockHeld {
         with!(self, guard => guard.release().await, lead => lead.resign().await)
     }
 
-    /// Leaves it taken for this time. A lead is given up: `lead` has no option for that.
+    /// After work that went well: a firing is done.
+    pub(crate) async fn finish(self) -> Result<(), Error> {
+        if let Self::Once(guard) = self { guard.done().await } else { self.release().await }
+    }
+
+    /// Leaves it taken for this time. Who leads or does a firing has no option for that.
     pub(crate) async fn keep_for(self, time: Duration) -> Result<(), Error> {
-        with!(self, guard => guard.keep_for(time).await, lead => lead.resign().await)
+        match self {
+            Self::Exclusive(guard) => guard.keep_for(time).await,
+            Self::Reads(guard) => guard.keep_for(time).await,
+            Self::Writes(guard) => guard.keep_for(time).await,
+            Self::Permit(guard) => guard.keep_for(time).await,
+            Self::Leads(_) | Self::Once(_) => self.finish().await,
+        }
     }
 }
 
 /// The locks that a name has.
-pub(crate) const KINDS: [Kind; 4] = [Kind::Mutex, Kind::RwLock, Kind::Semaphore, Kind::Election];
+pub(crate) const KINDS: [Kind; 5] =
+    [Kind::Mutex, Kind::RwLock, Kind::Semaphore, Kind::Election, Kind::Once];
 
 /// A hold that has votes.
 pub(crate) struct FoundHold {
@@ -188,6 +213,7 @@ impl FoundHold {
             LockKind::Read | LockKind::Write => Kind::RwLock,
             LockKind::Permit(_) => Kind::Semaphore,
             LockKind::Lead(_) => Kind::Election,
+            LockKind::Once(..) => Kind::Once,
         };
         self.kind == of && self.votes > self.voters / 2
     }

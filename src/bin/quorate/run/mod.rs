@@ -18,13 +18,13 @@ use std::{
     pin::pin,
     process::ExitCode,
     rc::Rc,
-    time::Duration,
+    time::{Duration, UNIX_EPOCH},
 };
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::FutureExt;
 use nix::{sys::signal::Signal, unistd::Pid};
-use quorate::{Error, Quorate};
+use quorate::{Error, Firing, Quorate};
 use tokio::{net::TcpListener, time};
 
 use self::{
@@ -71,7 +71,8 @@ of the lease if that is shorter: from 100ms to 1s. With a lease of 30s:
 #[command(after_help = "\
 Examples:
   quorate run nightly-report -- make-report --all
-  quorate run nightly-report --try --keep 20s -- make-report    # ends with 75 if it is taken
+  quorate run nightly-report --every 24h --offset 14h -- make-report    # once, on all machines
+  quorate run build --once 4711 -- ./build.sh
   quorate run deploy --wait 5m --grace 10s -- ./deploy.sh
   quorate run prices --read -- ./publish.sh            # many may read, while nobody writes
   quorate run exports --permits 3 -- ./export.sh       # three run at the same time
@@ -85,8 +86,37 @@ pub(crate) struct RunOptions {
     kind: KindOptions,
 
     /// Leave the lock taken for this time after the command has ended with 0
+    ///
+    /// With --once and --every: for how long servers remember that it has [default: 24h].
     #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
     keep: Option<Duration>,
+
+    /// Run the command for this firing of the job once, on all machines: a number that grows
+    ///
+    /// If another machine is at it, it waits, and takes over if that one fails. If the firing is
+    /// done, or a later one, it ends with 0.
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with_all = ["fair", "read", "write", "permits", "every"]
+    )]
+    once: Option<u64>,
+
+    /// The same for a job that is due once in this time: its number is that of the period by the
+    /// own clock
+    ///
+    /// The timers of all machines must fire within one period, and not near its edge: see --offset.
+    #[arg(
+        long,
+        value_name = "PERIOD",
+        value_parser = setup::parse_interval,
+        conflicts_with_all = ["fair", "read", "write", "permits"]
+    )]
+    every: Option<Duration>,
+
+    /// How long after midnight of 1970-01-01, in UTC, the periods of --every begin
+    #[arg(long, value_name = "TIME", value_parser = setup::parse_time, requires = "every")]
+    offset: Option<Duration>,
 
     #[command(flatten)]
     command: CommandOptions,
@@ -205,7 +235,14 @@ pub(crate) fn hidden(arguments: &[OsString]) -> Option<Code> {
 }
 
 pub(crate) async fn run(options: RunOptions, console: &Console) -> Result<ExitCode, Failure> {
-    let (kind, keep) = (options.kind.kind(), options.keep);
+    // Before anything is waited for: the firing is that of now.
+    let now = UNIX_EPOCH + clock::wall();
+    let every =
+        options.every.map(|period| Firing::every(period, options.offset.unwrap_or_default(), now));
+    let (kind, keep) = match options.once.map(Firing::from).or(every) {
+        Some(firing) => (LockKind::Once(firing, options.keep), None),
+        None => (options.kind.kind(), options.keep),
+    };
     start(kind, (keep, false), &options.command, console).await
 }
 
@@ -297,7 +334,7 @@ impl Job<'_> {
                 ended => return ended,
             };
             self.console.warn(format_args!("campaigns again: {}", failure.what));
-            ready = Ready::new(&self.options.command)?;
+            ready = Ready::new(&self.options.command, self.console)?;
             let pause = time::sleep(BEFORE_AGAIN);
             if let Err(signal) = unless_ended(signals, &ready, pause).await {
                 return Ok(ended_by(signal));
@@ -327,7 +364,11 @@ impl Job<'_> {
             Ok(Err(error)) if error.is_invalid() => {
                 return Err(Failure::new(Code::Usage, error.to_string()));
             }
-            Ok(acquired) => Rc::new(acquired.map_err(|error| self.not_acquired(error))?),
+            Ok(acquired) => match acquired.map_err(|error| self.not_acquired(error))? {
+                Some(lock) => Rc::new(lock),
+                // The firing is done. Only the log says so.
+                None => return Ok(ExitCode::SUCCESS),
+            },
             Err(signal) => return Ok(ended_by(signal)),
         };
         self.desk.lock.replace(Rc::downgrade(&lock));
@@ -344,6 +385,7 @@ impl Job<'_> {
         let went_well = !run.is_lost && run.end == CommandEnd::Exited(0);
         let released = match self.keep.filter(|_| went_well) {
             Some(time) => lock.keep_for(time).await,
+            None if went_well => lock.finish().await,
             None => lock.release().await,
         };
         // The command was ended before its lock: is it the limit that would have ended the lock?
@@ -370,7 +412,11 @@ impl Job<'_> {
 
     /// A majority that only quarantines keep away is no lock that is taken: it is waited for, for no
     /// longer than one lasts.
-    async fn acquire(&self, quorum: &Quorate, longest: Duration) -> Result<LockHeld, Error> {
+    async fn acquire(
+        &self,
+        quorum: &Quorate,
+        longest: Duration,
+    ) -> Result<Option<LockHeld>, Error> {
         let CommandOptions { wait, now: tries, no_quorum_wait, .. } = self.options;
         let limit = if *tries { Some(Duration::ZERO) } else { *wait };
         // Asks once first: the time in which the lock may be taken begins when there is a quorum.
@@ -416,7 +462,7 @@ impl Job<'_> {
         &self,
         quorum: &Quorate,
         limit: Option<Duration>,
-    ) -> Result<LockHeld, Error> {
+    ) -> Result<Option<LockHeld>, Error> {
         let name = &self.options.name;
         let mut acquiring = pin!(LockHeld::acquire(quorum, self.kind, name, limit));
         if self.console.is_watched() {
