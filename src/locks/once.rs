@@ -330,10 +330,10 @@ impl Once {
         let Some((at, clock)) = firing.at.zip(survey.clock()) else { return Ok(()) };
         let number = firing.number;
         let what = if at > clock + AHEAD {
-            let ahead = Rounded(at - clock);
+            let ahead = Rounded(at.saturating_sub(clock));
             format!("the firing {number} is {ahead} ahead of the voters' clocks")
         } else if clock > at + self.keep {
-            let (ago, keep) = (Rounded(clock - at), Rounded(self.keep));
+            let (ago, keep) = (Rounded(clock.saturating_sub(at)), Rounded(self.keep));
             format!("the firing {number} was {ago} ago, and voters remember one for {keep}")
         } else {
             return Ok(());

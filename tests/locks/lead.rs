@@ -106,7 +106,7 @@ async fn without_a_majority_the_work_is_warned_then_dropped_and_it_leads_again_w
         leadership.ending().await;
         assert!(leadership.is_held(), "it is told before the loss");
         let left = leadership.remaining();
-        assert!(left <= GRACE && left > GRACE - ms(10), "{left:?}");
+        assert!(left <= GRACE && left + ms(10) > GRACE, "{left:?}");
         told.send(("ends", watch.time(), leadership.token())).unwrap();
         // It does not listen.
         sleep(10 * LEASE).await;
@@ -124,7 +124,7 @@ async fn without_a_majority_the_work_is_warned_then_dropped_and_it_leads_again_w
     let (what, at, token) = tells.recv().await.unwrap();
     assert!(what == "leads" && token > first);
     // The voters are in quarantine first.
-    assert!(at - back < secs(30) + LEASE + secs(1), "{:?}", at - back);
+    assert!(at < back + secs(30) + LEASE + secs(1), "{back:?} {at:?}");
     on.kill_all();
     assert_eq!(tells.recv().await.unwrap().0, "ends");
     sleep(2 * LEASE).await;
@@ -161,7 +161,7 @@ async fn what_is_no_use_to_wait_out_ends_the_loop() {
     let leadership = leader.election("a").campaign("x").await.unwrap();
     let waits = tokio::spawn(leads_on(client.election("a"), work));
     on.until_queued().await;
-    client.close().await;
+    client.close().await.expect("it holds nothing");
     let closed = waits.await.unwrap().unwrap_err();
     assert!(closed.is_closed() && closed.is_permanent());
     assert!(leadership.is_held());
@@ -190,6 +190,16 @@ struct Leads {
     longest_gap: Duration,
 }
 
+impl Leads {
+    fn begin(&mut self, token: Token, now: Duration) {
+        if let Some((before, at)) = self.latest {
+            assert!(token > before && now > at, "two lead");
+            self.longest_gap = self.longest_gap.max(now.saturating_sub(at));
+        }
+        self.takeovers += 1;
+    }
+}
+
 // A leader dies, is shut down while its work takes three leases, or is cut off and comes back.
 #[tokio::test(start_paused = true)]
 async fn in_two_hundred_takeovers_no_two_lead_and_nobody_leads_for_a_lease_and_a_second_at_most() {
@@ -199,21 +209,14 @@ async fn in_two_hundred_takeovers_no_two_lead_and_nobody_leads_for_a_lease_and_a
     let mut chance = StdRng::seed_from_u64(1);
     let (entered, mut enters) = mpsc::unbounded_channel();
     let candidate = async |number: usize| {
-        let machine = Machine::new(&format!("candidate-{number}"));
+        let machine = Machine::new(format!("candidate-{number}"));
         let builder = on.builder().lease(LEASE).longest_lease(LEASE).voter_deadline(LEASE / 10);
         let client = builder.machine(&machine).connect().await.unwrap();
         let (shut_down, shutdown) = oneshot::channel::<()>();
         let (leads, entered) = (Arc::clone(&leads), entered.clone());
         let work = async move |leadership: Arc<Leadership>| {
             let token = leadership.token();
-            {
-                let mut leads = leads.lock().unwrap();
-                if let Some((before, at)) = leads.latest {
-                    assert!(token > before && watch.time() > at, "two lead");
-                    leads.longest_gap = leads.longest_gap.max(watch.time() - at);
-                }
-                leads.takeovers += 1;
-            }
+            leads.lock().unwrap().begin(token, watch.time());
             entered.send(number).unwrap();
             let ending = async {
                 leadership.ending().await;

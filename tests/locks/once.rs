@@ -287,7 +287,7 @@ async fn a_change_of_the_voters_takes_along_what_is_done() {
     let (old, new) = voters.split_at(3);
     let first = Quorate::builder().embedded(old).roster(1).connect().await.unwrap();
     ran(first.once("a").run(7_u64, works).await.unwrap());
-    first.close().await;
+    first.close().await.expect("all confirm");
     let both = Quorate::builder().embedded(new).replacing(old).roster(2).connect().await.unwrap();
     assert_eq!(both.admin().copy_once().await.unwrap(), 1);
     assert_eq!(stored(&voters), [Some(7); 6]);
@@ -295,7 +295,7 @@ async fn a_change_of_the_voters_takes_along_what_is_done() {
     ran(both.once("a").run(8_u64, works).await.unwrap());
     sleep(ms(10)).await;
     assert_eq!(stored(&voters), [Some(8); 6]);
-    both.close().await;
+    both.close().await.expect("all confirm");
     // A longest lease and a minute later.
     sleep(secs(120)).await;
     let last = Quorate::builder().embedded(new).roster(2).connect().await.unwrap();

@@ -276,11 +276,10 @@ impl Request {
             "anew" if self.start.index(2) == 0 => "1",
             "lost" if self.leaves && self.start.index(2) == 0 => "planted",
             "flag" | "anew" | "lost" => "",
-            "floor" => self.floor.get(&FLOORS),
+            "floor" | "firing" => self.floor.get(&FLOORS),
             "ticket" if family.prefix == SEMAPHORE.prefix && place_of(hold).is_none() => "",
             "ticket" => self.ticket.get(family.tickets),
             "said" => self.choice.get(&SAID),
-            "firing" => self.floor.get(&FLOORS),
             // Long ago, and remembered for long after that.
             "moment" => "1700000000000",
             "age" => "90000000000000",
