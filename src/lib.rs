@@ -350,8 +350,8 @@ pub use locks::{
 };
 pub use proto::{
     Cause, ClockOffset, Error, ErrorKind, FoundLock, HoldId, HolderKind, Leader, LockKind, Owner,
-    Persistence, Quarantine, Quarantined, RestartGuard, RosterEntry, ServerInfo, ServerReport,
-    Side, Token, Verdict, VoterReport,
+    Permission, Persistence, Quarantine, Quarantined, Reason, RestartGuard, RosterEntry,
+    ServerError, ServerInfo, ServerReport, Side, Token, Verdict, VoterReport,
 };
 pub use redisson::Redisson;
 pub use voter::Credentials;

@@ -19,7 +19,7 @@ use crate::{
     log, metric,
     proto::{Cause, ClientName, Error, Kind, Rounded, Verdict},
     settings::Settings,
-    voter::{Cast, Ear, Identity, Outcome, Seen, Standings, Voter, needs_an_operator},
+    voter::{Cast, Ear, Identity, Outcome, Seen, Standings, Voter},
 };
 
 /// Pause between two questions to a voter that does not say who it is.
@@ -210,7 +210,7 @@ impl Reach<'_> {
     /// that the others are no majority.
     fn is_hopeless(&self, identities: &[Outcome<Identity>]) -> bool {
         self.panel.quorum.missed(|voter| match &identities[voter] {
-            Err(Cause::Unreachable(why)) => needs_an_operator(why),
+            Err(Cause::Unreachable(why)) => why.needs_an_operator(),
             _ => false,
         })
     }

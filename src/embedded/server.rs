@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Machine, Moment},
-    proto::{Cause, ClockOffset, ServerReport},
+    proto::{Cause, ClockOffset, Reason, ServerReport},
     scripts::{Answer, Value},
     voter::{
         Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp, lock,
@@ -598,7 +598,7 @@ impl ServerState {
             // Its mark is none of its keys.
             entries.push(Reply::Text(self.life.birth.clone()));
         }
-        reply.map(Value::from).map_err(|message| Cause::Rejected(message.into()))
+        reply.map(Value::from).map_err(|message| Cause::Rejected(Reason::of_server(message)))
     }
 
     fn send_back(&mut self, parcel: Parcel, fate: &[Fault], runtime: &Handle) {

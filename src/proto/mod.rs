@@ -18,6 +18,7 @@ mod round;
 mod round_trips;
 #[cfg(feature = "serde")]
 mod serial;
+mod server_error;
 mod slots;
 mod standing;
 mod survey;
@@ -49,6 +50,7 @@ pub use round::{Asked, Checkup, Round, RoundEnd, RoundNext, Support};
 pub use round_trips::RoundTrips;
 #[cfg(feature = "serde")]
 pub(crate) use serial::{durability, error_of, micros, millis, or_error, texts};
+pub use server_error::{Permission, Reason, ServerError};
 pub use slots::{Circle, SlotNext, SlotVotes, Slots};
 pub use standing::{Birth, Data, KeptOut, Place, Register, Shown, Suspicion};
 pub use survey::{ClockOffset, FoundLock, LockKind, Persistence, ServerInfo, ServerReport};

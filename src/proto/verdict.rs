@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{HoldId, Rounded, Side};
+use super::{HoldId, Reason, Rounded, Side};
 
 /// A voter's answer about one hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,13 +105,13 @@ impl fmt::Display for Verdict {
 )]
 pub enum Cause {
     /// There is no connection; the request was not sent.
-    Unreachable(Arc<str>),
+    Unreachable(Reason),
     /// No answer within this time; the request may have run.
     TimedOut(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
     /// The connection broke after sending; the request may have run.
-    Broken(Arc<str>),
+    Broken(Reason),
     /// The server answered with an error.
-    Rejected(Arc<str>),
+    Rejected(Reason),
     /// This voter is the same server as another one, so it has no vote of its own.
     Duplicate(Arc<str>),
     /// It granted, and that does not count: it may have forgotten whose its vote was.
@@ -139,6 +139,17 @@ pub enum Cause {
 }
 
 impl std::error::Error for Cause {}
+
+impl Cause {
+    /// What went wrong, and which error of the server that was, where there is no connection, it
+    /// broke, or the server answered with an error.
+    pub fn reason(&self) -> Option<&Reason> {
+        match self {
+            Self::Unreachable(why) | Self::Broken(why) | Self::Rejected(why) => Some(why),
+            _ => None,
+        }
+    }
+}
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::proto::Quarantine;
+use crate::proto::{Quarantine, Reason};
 
 const GRANTED: Verdict = Verdict::Granted;
 const ABSENT: Verdict = Verdict::Absent;
@@ -140,7 +140,7 @@ fn only_voters_that_refused_are_worth_hearing() {
 
 #[test]
 fn only_voters_that_refused_or_were_never_asked_need_no_undo() {
-    let unknown = |cause: fn(std::sync::Arc<str>) -> Cause| Verdict::Unknown(cause("why".into()));
+    let unknown = |cause: fn(Reason) -> Cause| Verdict::Unknown(cause("why".into()));
     let [unreachable, broken] = [unknown(Cause::Unreachable), unknown(Cause::Broken)];
     let mut votes = all([by("a", 1), unreachable.clone(), silent(), broken, GRANTED]);
     assert_eq!(votes.may_have_granted(), [2, 3, 4]);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::proto::{
-    Cause, HoldId, Incumbent, Place, Proclaimed, Slots, Ticket, Token, Verdict, Vote,
+    Cause, HoldId, Incumbent, Place, Proclaimed, Reason, Slots, Ticket, Token, Verdict, Vote,
 };
 
 /// What a script answered, free of any client library's types.
@@ -108,7 +108,9 @@ impl Answer {
     fn read(mut entries: impl Iterator<Item = Value>) -> Result<Self, Cause> {
         let mut next = || entries.next().unwrap_or(Value::Nil);
         match ([next(), next(), next()], [next(), next()]) {
-            ([Value::Int(-1), _, Value::Text(message)], _) => Err(Cause::Rejected(message.into())),
+            ([Value::Int(-1), _, Value::Text(message)], _) => {
+                Err(Cause::Rejected(Reason::of_server(message)))
+            }
             ([Value::Int(code), Value::Int(ms), Value::Text(id)], more) => {
                 Ok(Self { code, ms, id, more, place: Place::default(), data: None })
             }

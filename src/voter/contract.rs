@@ -216,28 +216,6 @@ pub(super) fn begin<T: Send + 'static>(
     }
 }
 
-/// What a server says that did not run the script now and may do so later.
-const PASSING: [&str; 13] = [
-    "LOADING",
-    "BUSY",
-    "READONLY",
-    "MASTERDOWN",
-    "MISCONF",
-    "OOM",
-    "NOREPLICAS",
-    "CLUSTERDOWN",
-    "MOVED",
-    "ASK ",
-    "TRYAGAIN",
-    "non local key",
-    "NOSCRIPT",
-];
-
-/// Whether what a server refuses with these words it may do later.
-pub(super) fn is_passing(why: &str) -> bool {
-    PASSING.iter().any(|word| why.contains(word))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

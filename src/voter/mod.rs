@@ -20,7 +20,6 @@ pub(crate) use contract::{
     Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp,
 };
 pub(crate) use mailbox::{LateEar, Replies, ReplyTo};
-pub(crate) use pauses::needs_an_operator;
 pub(crate) use request::Request;
 pub use single::Credentials;
 #[cfg(feature = "tls")]

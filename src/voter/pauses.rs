@@ -2,32 +2,7 @@
 
 use std::time::Duration;
 
-use crate::proto::Backoff;
-
-/// Parts of errors that only an operator can mend: credentials, rights, certificates, servers that
-/// cannot vote.
-const HOPELESS: [&str; 14] = [
-    "WRONGPASS",
-    "NOAUTH",
-    "NOPERM",
-    // Before Redis 6.
-    "invalid password",
-    "sent AUTH",
-    "the server's certificate",
-    "the server demands a certificate",
-    "the server does not know who signed",
-    "AlertReceived(",
-    "InvalidMessage(",
-    "PeerIncompatible(",
-    "it runs no Lua scripts",
-    "it deletes keys, and so votes",
-    "the answer to INFO has no run_id",
-];
-
-/// Whether this error stays until an operator changes something.
-pub(crate) fn needs_an_operator(why: &str) -> bool {
-    HOPELESS.iter().any(|words| why.contains(words))
-}
+use crate::proto::{Backoff, Reason};
 
 /// Between two attempts where only an operator can help: at first, and at the longest.
 const SELDOM: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
@@ -52,8 +27,8 @@ impl Pauses {
 
     /// Until the next attempt, after one that failed for this reason. A little `chance` keeps the
     /// clients of a server from coming back at once.
-    pub(super) fn after(&mut self, why: &str, chance: u32) -> Duration {
-        if needs_an_operator(why) {
+    pub(super) fn after(&mut self, why: Option<&Reason>, chance: u32) -> Duration {
+        if why.is_some_and(Reason::needs_an_operator) {
             return self.hopeless.pause(chance / 4);
         }
         self.hopeless.reset();
@@ -64,6 +39,7 @@ impl Pauses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::ServerError;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -71,25 +47,25 @@ mod tests {
     fn they_double_up_to_half_a_second_or_five_where_only_an_operator_can_mend_it() {
         let seldom = [500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000];
         for (why, expected) in [
-            ("Connection refused (os error 111)", [10, 20, 40, 80, 160, 320, 500]),
-            ("WRONGPASS invalid username-password pair or user is disabled", seldom),
-            ("NOAUTH HELLO must be called with the client already authenticated", seldom),
-            ("NOPERM this user has no permissions to run the 'info' command", seldom),
-            ("the server's certificate has expired: InvalidCertificate(Expired)", seldom),
+            (Reason::from("Connection refused (os error 111)"), [10, 20, 40, 80, 160, 320, 500]),
+            (Reason::of_server("NOAUTH HELLO must be called with the client logged in"), seldom),
+            (Reason::of(ServerError::Tls, "the server's certificate has expired"), seldom),
         ] {
             let mut pauses = Pauses::new(MS(10), MS(500));
-            assert_eq!(expected.map(|_| pauses.after(why, 0)), expected.map(MS), "{why}");
+            assert_eq!(expected.map(|_| pauses.after(Some(&why), 0)), expected.map(MS), "{why}");
         }
     }
 
     #[test]
     fn another_reason_or_a_connection_begins_them_anew() {
         let mut pauses = Pauses::new(MS(10), MS(500));
-        let wrong = |pauses: &mut Pauses| (0..3).map(|_| pauses.after("WRONGPASS", 0)).max();
+        let wrong_password = Reason::of(ServerError::WrongPassword, "wrong");
+        let wrong =
+            |pauses: &mut Pauses| (0..3).map(|_| pauses.after(Some(&wrong_password), 0)).max();
         assert_eq!(wrong(&mut pauses), Some(MS(2_000)));
-        assert_eq!(pauses.after("refused", 0), MS(10));
+        assert_eq!(pauses.after(None, 0), MS(10));
         assert_eq!(wrong(&mut pauses), Some(MS(2_000)));
         pauses.reset();
-        assert_eq!(pauses.after("WRONGPASS", 0), MS(500));
+        assert_eq!(pauses.after(Some(&wrong_password), 0), MS(500));
     }
 }

@@ -22,7 +22,6 @@ use tokio::{
 
 use super::{
     Answers, Call, Identity, KeySearch, KeysFound, Node, Outcome, ReplyTo, Stamp, Standings,
-    contract::is_passing,
     debts::Debts,
     lanes::{Departure, LaneId, Lanes, Queued},
 };
@@ -319,7 +318,7 @@ impl Task {
         for (mut request, answer) in requests.into_iter().zip(answers) {
             let is_answer = match &answer {
                 // Any other refusal is an answer too: asking again brings the same.
-                Err(Cause::Rejected(why)) => !is_passing(why),
+                Err(Cause::Rejected(why)) => !why.is_passing(),
                 outcome => outcome.is_ok(),
             };
             let is_given_up = answer.is_err() && (is_answer || closing);

@@ -18,7 +18,7 @@ use std::{
 };
 
 use nix::sys::signal::{SigSet, Signal};
-use quorate::{Error, ErrorKind, log};
+use quorate::{Cause, Error, ErrorKind, ServerError, Verdict, log};
 use tracing::level_filters::LevelFilter;
 
 /// The numbers of `sysexits.h`, where it has one that fits.
@@ -107,26 +107,27 @@ impl From<Error> for Failure {
         // The library lists them behind the message, in one line.
         let listed = format!(" ({})", causes.join("; "));
         let what = what.strip_suffix(&listed).unwrap_or(&what).to_owned();
-        let login = causes.iter().find_map(|cause| login_to_set(cause));
+        let login = error.voters().iter().find_map(|report| match &report.verdict {
+            Verdict::Unknown(cause) => login_to_set(cause),
+            _ => None,
+        });
         let causes = causes.iter().cloned().chain(login.map(str::to_owned)).collect();
         Self { code, what, causes }
     }
 }
 
 /// What to set where this is what a server answers to a login.
-pub(crate) fn login_to_set(cause: &str) -> Option<&'static str> {
-    if cause.contains("NOAUTH") {
-        Some(
+pub(crate) fn login_to_set(cause: &Cause) -> Option<&'static str> {
+    match cause.reason()?.server_error()? {
+        ServerError::NotLoggedIn => Some(
             "set QUORATE_PASSWORD_FILE or --password-file to a file with the password, and \
              QUORATE_USER or --user unless the user is `default`",
-        )
-    } else if cause.contains("WRONGPASS") {
-        Some(
+        ),
+        ServerError::WrongPassword => Some(
             "correct the user (QUORATE_USER or --user) or the password (QUORATE_PASSWORD_FILE or \
              --password-file)",
-        )
-    } else {
-        None
+        ),
+        _ => None,
     }
 }
 

@@ -519,7 +519,7 @@ impl Topology {
                 Some(servers) => Ok(servers),
                 None => self.ask(kept).await,
             };
-            let trouble = answer.as_ref().err().map(ToString::to_string);
+            let trouble = answer.as_ref().err().cloned();
             if self.heard(answer) {
                 pauses.reset();
             }
@@ -538,7 +538,8 @@ impl Topology {
                 }
                 warned = true;
             }
-            time::sleep(pauses.after(trouble.as_deref().unwrap_or_default(), 0)).await;
+            let why = trouble.as_ref().and_then(Cause::reason);
+            time::sleep(pauses.after(why, 0)).await;
             // Without a reason by then it is asked without one.
             let wanted = self.wanted.notified();
             has_reason = trouble.is_some() || time::timeout(INTERVAL, wanted).await.is_ok();

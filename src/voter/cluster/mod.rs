@@ -28,7 +28,7 @@ use super::{
 use crate::{
     clock::Clock,
     log,
-    proto::{Cause, ServerReport},
+    proto::{Cause, ServerError, ServerReport},
     scripts::Answer,
 };
 
@@ -455,10 +455,6 @@ impl Node for ClusterNode {
     }
 }
 
-/// What a script is told that comes upon a key which is not here any more. It can run again: all
-/// scripts come to the same when they run twice.
-const HALF_WAY: &str = "access a non local key";
-
 /// Why nothing ran, or not all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Redirect {
@@ -476,18 +472,16 @@ impl Redirect {
     /// `asked`: the host of the server that answered, for answers that do not name one.
     fn read(answer: &Outcome<Answer>, asked: &str) -> Option<Self> {
         let Err(Cause::Rejected(why)) = answer else { return None };
-        // Where the last of the keys that are here was deleted before this request ran.
-        if why.contains(HALF_WAY) {
-            return Some(Self::TryAgain);
-        }
-        let mut words = why.split(' ');
-        let word = words.next()?;
-        let mut endpoint = || endpoint(words.nth(1)?, asked);
-        match word {
-            "MOVED" => Some(endpoint().map_or(Self::Nowhere, Self::Moved)),
-            "ASK" => Some(endpoint().map_or(Self::TryAgain, Self::Ask)),
-            "TRYAGAIN" => Some(Self::TryAgain),
-            "CLUSTERDOWN" | "READONLY" | "MASTERDOWN" => Some(Self::Nowhere),
+        let endpoint = || endpoint(why.points_to()?, asked);
+        match why.server_error()? {
+            ServerError::Moved => Some(endpoint().map_or(Self::Nowhere, Self::Moved)),
+            ServerError::Ask => Some(endpoint().map_or(Self::TryAgain, Self::Ask)),
+            // The last of the keys that are here was deleted before this request ran. A script can
+            // run again: all scripts come to the same when they run twice.
+            ServerError::TryAgain | ServerError::NotLocal => Some(Self::TryAgain),
+            ServerError::ClusterDown | ServerError::ReadOnly | ServerError::PrimaryDown => {
+                Some(Self::Nowhere)
+            }
             _ => None,
         }
     }
@@ -496,9 +490,10 @@ impl Redirect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::Reason;
 
     fn read(answer: &str) -> Option<Redirect> {
-        Redirect::read(&Err(Cause::Rejected(answer.into())), "10.0.0.1")
+        Redirect::read(&Err(Cause::Rejected(Reason::of_server(answer))), "10.0.0.1")
     }
 
     #[test]

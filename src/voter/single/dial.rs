@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Moment},
-    proto::{Cause, Quorum},
+    proto::{Cause, Quorum, Reason},
     scripts::Value,
     voter::{Identity, Outcome, lock},
 };
@@ -60,9 +60,7 @@ impl Dialer {
     }
 
     /// Connects, to whom the sentinels name where there are any.
-    pub(super) async fn connect(
-        &mut self,
-    ) -> Result<(Arc<Link>, Router, Option<Primary>), Arc<str>> {
+    pub(super) async fn connect(&mut self) -> Result<(Arc<Link>, Router, Option<Primary>), Reason> {
         let mut config = self.connector.address.config().await?;
         let primary = match &mut self.lookout {
             Some(lookout) => Some(lookout.ask().await?),
@@ -125,7 +123,7 @@ impl Connector {
     pub(super) async fn connect_beside(
         &mut self,
         link: &Link,
-    ) -> Result<(Arc<Link>, Router), Arc<str>> {
+    ) -> Result<(Arc<Link>, Router), Reason> {
         let server = link.client.client_config().server;
         let config = Config { server, ..self.address.config().await? };
         self.connect(config, BACKLOG).await
@@ -135,7 +133,7 @@ impl Connector {
         &mut self,
         config: Config,
         backlog: usize,
-    ) -> Result<(Arc<Link>, Router), Arc<str>> {
+    ) -> Result<(Arc<Link>, Router), Reason> {
         let started = Clock::System.now();
         let connected = Link::connected(config, &mut self.latest, self.patience, backlog).await;
         let took = Clock::System.now().since(started);
@@ -149,7 +147,7 @@ impl Connector {
 /// Completes, with the reason, when the connection to this primary is to be given up because the
 /// sentinels name another one, or because no majority of them says anything any more: a primary
 /// that is cut off from them with this client may have a successor that others use.
-pub(super) async fn superseded(named: Option<(&mut Lookout, Primary)>, link: &Link) -> Arc<str> {
+pub(super) async fn superseded(named: Option<(&mut Lookout, Primary)>, link: &Link) -> Reason {
     let Some((lookout, mut named)) = named else { return future::pending().await };
     loop {
         time::sleep(INTERVAL).await;
@@ -178,11 +176,11 @@ impl Inquirer {
     /// To a server that no sentinels name.
     pub(in crate::voter) async fn connect(address: Address) -> Outcome<Self> {
         // The user's function has a limit of its own.
-        let config = address.config().await.map_err(Cause::Unreachable)?;
+        let config = address.config().await.map_err(|why| Cause::Unreachable(why.into()))?;
         Self::connect_by(config, &mut None).await.map_err(Cause::Unreachable)
     }
 
-    async fn connect_by(config: Config, latest: &mut Option<Moment>) -> Result<Self, Arc<str>> {
+    async fn connect_by(config: Config, latest: &mut Option<Moment>) -> Result<Self, Reason> {
         let connected = Link::connected(config, latest, CONNECTING, NO_BACKLOG);
         let connected = time::timeout(LONGEST_QUESTION, connected).await;
         let late = || format!("no connection within {LONGEST_QUESTION:?}").into();
@@ -244,7 +242,7 @@ struct Contact {
 impl Lookout {
     /// Whom a majority names: at once where it is of one mind, else the latest when all have
     /// answered or failed to.
-    async fn ask(&mut self) -> Result<Primary, Arc<str>> {
+    async fn ask(&mut self) -> Result<Primary, Reason> {
         let Sentinels { service, all } = &*self.sentinels;
         let (needed, asked) = (Quorum::of(all.len()).enough(), Clock::System.now());
         let mut answers: FuturesUnordered<_> = self
@@ -259,7 +257,7 @@ impl Lookout {
         while let Some((name, answer)) = answers.next().await {
             match answer {
                 Ok(primary) => named.push(primary),
-                Err(why) => causes.push(format!("{name}: {why}")),
+                Err(why) => causes.push(why.reworded(format!("{name}: {why}"))),
             }
             if named.len() >= needed && named.iter().all(|one| one.is_same(&named[0])) {
                 break;
@@ -269,8 +267,11 @@ impl Lookout {
         // Of those that say the same the one that has known it for longest.
         let latest = named.into_iter().max_by_key(|primary| (primary.epoch, primary.tenure));
         latest.filter(|_| heard >= needed).ok_or_else(|| {
-            let (all, why) = (all.len(), causes.join("; "));
-            format!("{heard} of {all} sentinels say where `{service}` is ({why})").into()
+            let listed: Vec<_> = causes.iter().map(|cause| &**cause.text()).collect();
+            let (all, listed) = (all.len(), listed.join("; "));
+            let why = format!("{heard} of {all} sentinels say where `{service}` is ({listed})");
+            let hopeless = causes.iter().find(|cause| cause.needs_an_operator());
+            hopeless.map_or_else(|| why.as_str().into(), |cause| cause.reworded(&*why))
         })
     }
 }
@@ -281,7 +282,7 @@ async fn ask_sentinel(
     secured: &Secured,
     service: &str,
     asked: Moment,
-) -> Result<Primary, Arc<str>> {
+) -> Result<Primary, Reason> {
     let answer = async {
         // Taken out, so that a question which is given up half way ends its connection.
         if let Some(kept) = contact.inquirer.take()
@@ -306,7 +307,7 @@ async fn ask_for_primary(
     sentinel: &Inquirer,
     service: &str,
     asked: Moment,
-) -> Result<Primary, Arc<str>> {
+) -> Result<Primary, Reason> {
     let ask = async |name| match sentinel.ask("SENTINEL", &[name, service]).await {
         Ok(Value::List(fields)) => Ok(fields),
         Ok(Value::Nil) => Err("no such service".into()),

@@ -35,12 +35,9 @@ use crate::{
     clock::Clock,
     keys::Word,
     log,
-    proto::{Cause, ClockOffset, HoldId, Persistence, ServerInfo},
+    proto::{Cause, ClockOffset, HoldId, Permission, Persistence, Reason, ServerError, ServerInfo},
     scripts::{Answer, Mark, Value, voter::LOOK},
-    voter::{
-        Birth, Call, Identity, KeySearch, KeysFound, Outcome, Request, Stamp, contract::is_passing,
-        seat::Seat,
-    },
+    voter::{Birth, Call, Identity, KeySearch, KeysFound, Outcome, Request, Stamp, seat::Seat},
 };
 
 /// For how long a primary of a cluster that is cut off from the others goes on to serve, where its
@@ -128,20 +125,20 @@ async fn overlap(link: &Link, info: &str) -> Outcome<Duration> {
 fn run_id(info: &str) -> Outcome<&str> {
     let why = "the answer to INFO has no run_id, so its restarts cannot be seen: Dragonfly, \
                Kvrocks and some proxies cannot vote";
-    field(info, "run_id").map_err(|_| Cause::Rejected(why.into()))
+    field(info, "run_id").map_err(|_| Cause::Rejected(Reason::of(ServerError::CannotVote, why)))
 }
 
 /// Why a server would delete votes.
-fn evicts(info: &str) -> Option<Arc<str>> {
+fn evicts(info: &str) -> Option<Reason> {
     let policy = field(info, "maxmemory_policy").ok()?;
     let limit = field(info, "maxmemory").ok().filter(|limit| *limit != "0")?;
     (policy != "noeviction").then(|| {
-        format!(
+        let why = format!(
             "it deletes keys, and so votes, when its memory is full (maxmemory-policy {policy} \
              with maxmemory {limit}): set `noeviction`, or accept that by \
              `Builder::allow_eviction`"
-        )
-        .into()
+        );
+        Reason::of(ServerError::CannotVote, why)
     })
 }
 
@@ -182,11 +179,6 @@ fn tenure_of(info: &str) -> Option<String> {
     before.bytes().any(|byte| byte != b'0').then(|| id.to_owned())
 }
 
-/// Whether another server of the cluster has the mark's hash slot by now: this one may take votes.
-pub(super) fn is_elsewhere(why: &str) -> bool {
-    ["MOVED", "ASK", "TRYAGAIN"].iter().any(|word| why.starts_with(word))
-}
-
 /// Gives the data that were met another name, if they still have that one.
 pub(super) async fn rename(link: &Link, met: &Met) -> Outcome<()> {
     let Some(birth) = &met.identity.birth else { return Ok(()) };
@@ -217,11 +209,12 @@ async fn look_at_mark(link: &Link, call: &Call) -> Outcome<Outcome<Answer>> {
     let source = Bytes::from_static(LOOK.source.as_bytes());
     let words = wire::arguments(call, source, "PUBLISH", false, None);
     let reply = link.command(&Link::patient(IDENTIFICATION), "EVAL", words).await;
-    let answer = wire::unpacked(link.noted(reply, IDENTIFICATION)?);
+    let answer = wire::unpacked(link.noted(reply, IDENTIFICATION)?)
+        .and_then(|value| Answer::each(value, 1, LOOK.width).remove(0));
     if wire::is_of_a_replica(&answer) {
         return Err(Cause::Rejected(link.demote()));
     }
-    Ok(answer.and_then(|value| Answer::each(value, 1, LOOK.width).remove(0)))
+    Ok(answer)
 }
 
 /// Reads the mark at `key`, and writes it; nothing where that cannot be done. `is_unmarked`: that
@@ -244,23 +237,21 @@ async fn look(
             Ok(Mark::read(&answer))
         }
         // It cannot vote in this state either. Where nobody can say how old it is, it is new.
-        Err(Cause::Rejected(why)) if is_passing(&why) => {
-            let refusal = (!is_elsewhere(&why)).then(|| Arc::clone(&why));
+        Err(Cause::Rejected(why)) if why.is_passing() => {
+            // Where another server has the mark's hash slot by now, this one may take votes.
+            let refusal = (!why.is_elsewhere()).then(|| Arc::clone(why.text()));
             log::tell(move || {
                 tracing::debug!(%server, %why, "the mark of a server cannot be read now");
             });
             let (age, began) = (Duration::ZERO, Duration::ZERO);
             Ok(Some(Mark { birth: None, age, refusal, began, clock: None }))
         }
-        Err(Cause::Rejected(why))
-            if why.starts_with("ERR unknown command")
-                || why.contains("Could not find scripting engine") =>
-        {
+        Err(Cause::Rejected(why)) if why.is(ServerError::UnknownCommand) => {
             let why = format!(
                 "it runs no Lua scripts, which all locks need ({why}): Valkey 9.1 takes them from \
                  the package `valkey-lua`, and Garnet with `--lua`"
             );
-            Err(Cause::Rejected(why.into()))
+            Err(Cause::Rejected(Reason::of(ServerError::CannotVote, why)))
         }
         // This may be so for ever, and would keep every new client waiting.
         Err(cause) => {
@@ -476,19 +467,17 @@ fn step(reply: Value) -> Outcome<(String, Vec<String>)> {
 
 /// The right that a refusal is about: to the command, to a key or to a channel, of which the first
 /// argument is one.
-fn lacked(why: &str, right: &str, name: Option<&str>) -> Option<String> {
-    why.strip_prefix("NOPERM")?;
+fn lacked(why: &Reason, right: &str, name: Option<&str>) -> Option<String> {
     // What all names of locks begin with.
     let begins = |name: &str| {
         let upto = |sign: &str| Some(format!("{}{sign}*", name.split_once(sign)?.0));
         upto("{").or_else(|| upto("calls:")).unwrap_or_else(|| name.to_owned())
     };
-    match name {
-        _ if why.contains("command") => Some(right.to_owned()),
-        Some(name) if why.contains("channel") => Some(format!("&{}", begins(name))),
-        Some(name) if why.contains("key") => Some(format!("~{}", begins(name))),
-        _ => Some(right.to_owned()),
-    }
+    Some(match (why.lacks()?, name) {
+        (Permission::Channel, Some(name)) => format!("&{}", begins(name)),
+        (Permission::Key, Some(name)) => format!("~{}", begins(name)),
+        _ => right.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -521,7 +510,7 @@ mod tests {
         let Err(Cause::Rejected(why)) = super::identity("uptime_in_seconds:1", true) else {
             panic!("it has no run_id")
         };
-        assert!(why.starts_with("the answer to INFO has no run_id, "), "{why}");
+        assert!(why.needs_an_operator(), "{why}");
     }
 
     #[test]
@@ -563,7 +552,7 @@ mod tests {
                 Some("&quorate:calls:*"),
             ),
         ] {
-            assert_eq!(lacked(why, right, name).as_deref(), missing, "{why}");
+            assert_eq!(lacked(&Reason::of_server(why), right, name).as_deref(), missing, "{why}");
         }
     }
 }

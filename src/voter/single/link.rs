@@ -37,7 +37,7 @@ use tokio::{
 use super::{names::addresses, wire};
 use crate::{
     clock::{Clock, Moment},
-    proto::{Cause, Rounded},
+    proto::{Cause, Reason, Rounded},
     scripts::Value,
     settings::ReplicaAcks,
     voter::{Identity, Outcome, Stamp, contract::begin, lock},
@@ -104,7 +104,7 @@ pub(super) struct Met {
     /// Which one it is in, where it was promoted.
     pub(super) tenure: Option<String>,
     /// Why votes may be gone before their time, although it answers.
-    pub(super) evicts: Option<Arc<str>>,
+    pub(super) evicts: Option<Reason>,
     /// It was set up to have a change on disk when it answers.
     pub(super) syncs: bool,
 }
@@ -121,12 +121,12 @@ struct Acknowledged {
 #[derive(Debug)]
 struct Trouble {
     errors: broadcast::Receiver<(Error, Option<Server>)>,
-    latest: Arc<str>,
+    latest: Reason,
 }
 
 /// Why an address leads to no connection.
 struct ConnectFailure {
-    why: Arc<str>,
+    why: Reason,
     /// There was more than an error of the network: no other address of the server is better.
     has_answered: bool,
 }
@@ -143,7 +143,7 @@ impl Link {
         latest: &mut Option<Moment>,
         patience: Duration,
         backlog: usize,
-    ) -> Result<(Arc<Self>, Router), Arc<str>> {
+    ) -> Result<(Arc<Self>, Router), Reason> {
         let place: Arc<str> = place(&config).into();
         let ServerConfig::Centralized { server } = config.server.clone() else {
             let connecting = Self::connected_at(config, place, patience, backlog);
@@ -153,7 +153,7 @@ impl Link {
             let (host, patience) = (server.host, Rounded(patience));
             return Err(format!("no address of `{host}` is known after {patience}").into());
         };
-        let mut why = Arc::from(CLOSED);
+        let mut why = CLOSED.into();
         for address in found? {
             let server = Server { host: numeric(address).into(), ..server.clone() };
             let config = Config { server: ServerConfig::Centralized { server }, ..config.clone() };
@@ -275,33 +275,33 @@ impl Link {
     }
 
     /// The server turned out to be a replica: why that is the end.
-    pub(super) fn demote(&self) -> Arc<str> {
+    pub(super) fn demote(&self) -> Reason {
         self.is_demoted.store(true, Ordering::Relaxed);
-        let why = format!("{} is a replica, which cannot vote", self.place);
-        self.reject(&why);
-        why.into()
+        let why = Reason::from(format!("{} is a replica, which cannot vote", self.place));
+        self.reject(why.clone());
+        why
     }
 
     /// Has the connection given up at once.
-    pub(super) fn reject(&self, why: &str) {
+    pub(super) fn reject(&self, why: impl Into<Reason>) {
         self.blame(why);
         self.rejected.notify_one();
     }
 
     /// What last went wrong. Read when needed, from where fred left it, so it is never out of date.
-    pub(super) fn trouble(&self) -> Arc<str> {
+    pub(super) fn trouble(&self) -> Reason {
         use broadcast::error::TryRecvError::Lagged;
         let mut trouble = lock(&self.trouble);
         loop {
             match trouble.errors.try_recv() {
-                Ok((error, _)) => trouble.latest = wire::readable(&error).into(),
+                Ok((error, _)) => trouble.latest = wire::readable(&error),
                 Err(Lagged(_)) => {}
-                Err(_) => return Arc::clone(&trouble.latest),
+                Err(_) => return trouble.latest.clone(),
             }
         }
     }
 
-    pub(super) fn blame(&self, why: &str) {
+    pub(super) fn blame(&self, why: impl Into<Reason>) {
         self.trouble();
         lock(&self.trouble).latest = why.into();
     }
@@ -469,7 +469,7 @@ fn count(reply: Raw, deadline: Duration) -> Outcome<i64> {
     let frame = reply.map_err(|error| match error.kind() {
         ErrorKind::Timeout => Cause::TimedOut(deadline),
         // Whether it was sent or not: the script was.
-        _ => Cause::Broken(wire::readable(&error).into()),
+        _ => Cause::Broken(wire::readable(&error)),
     })?;
     match wire::value(frame)? {
         Value::Int(count) => Ok(count),

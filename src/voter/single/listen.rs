@@ -27,7 +27,7 @@ use tokio::{
 
 use super::{dial::Connector, link::Link, wire};
 use crate::{
-    proto::Cause,
+    proto::{Cause, Permission, Reason, ServerError},
     scripts::Value,
     voter::{Ear, Outcome, contract::begin, pauses::Pauses, seat::Seat},
 };
@@ -78,7 +78,7 @@ impl Channels {
 
     /// Until there is a connection, or another attempt has failed, takes note of wishes that cannot
     /// be fulfilled now.
-    pub(super) async fn refuse<T>(&mut self, until: impl Future<Output = T>, why: &Arc<str>) -> T {
+    pub(super) async fn refuse<T>(&mut self, until: impl Future<Output = T>, why: &Reason) -> T {
         self.is_tried = true;
         let mut until = pin!(until);
         loop {
@@ -88,7 +88,7 @@ impl Channels {
                 Some(wish) = self.wishes.recv() => {
                     let answer = wish.note(&mut self.wanted);
                     // The caller may have gone. `Listening` unsubscribes when it is dropped.
-                    let _ = answer.send(Err(Cause::Unreachable(Arc::clone(why))));
+                    let _ = answer.send(Err(Cause::Unreachable(why.clone())));
                 }
             }
         }
@@ -126,7 +126,7 @@ impl Channels {
                 }
                 Err(why) => why,
             };
-            let pause = pauses.after(&why, rand::random());
+            let pause = pauses.after(Some(&why), rand::random());
             let again = async {
                 time::sleep(pause).await;
                 connector.connect_beside(beside).await
@@ -173,7 +173,7 @@ impl ListenWish {
 /// who asked; but in a cluster a server may not know yet that it has a slot.
 fn is_settled(outcome: &Outcome<()>) -> bool {
     match outcome {
-        Err(Cause::Rejected(why)) => why.starts_with("NOPERM"),
+        Err(Cause::Rejected(why)) => why.lacks().is_some(),
         outcome => outcome.is_ok(),
     }
 }
@@ -189,15 +189,17 @@ async fn shard(link: &Link, channel: &str, listen: bool) -> Outcome<bool> {
     }
     let reply = link.command(&options, "SSUBSCRIBE", vec![channel.into()]).await;
     match link.noted(reply, CONFIRMATION)? {
-        Frame::SimpleError { data, .. }
-            if data.starts_with("ERR unknown command")
-                || data.starts_with("NOPERM") && data.contains("command") =>
-        {
-            Ok(false)
-        }
         Frame::Push { .. } => Ok(true),
-        other => wire::value(other).map(|_| true),
+        other => match wire::value(other) {
+            Err(Cause::Rejected(why)) if is_unusable(&why) => Ok(false),
+            other => other.map(|_| true),
+        },
     }
+}
+
+/// Whether the server or the user's rights lack the command.
+fn is_unusable(why: &Reason) -> bool {
+    why.is(ServerError::UnknownCommand) || why.lacks() == Some(Permission::Command)
 }
 
 // On one connection.
@@ -313,7 +315,9 @@ impl Channels {
                 Ok(Value::Text(number)) if number.parse::<u64>().is_ok() => {}
                 Ok(_) => break,
                 // The user may not send it: what else was refused has been answered before.
-                Err(Cause::Rejected(why)) if why.contains("'ping'") => {
+                Err(Cause::Rejected(why))
+                    if why.lacks() == Some(Permission::Command) && why.is_about("ping") =>
+                {
                     return refused.map_or(Ok(()), Err);
                 }
                 Err(why @ Cause::Rejected(_)) => refused = refused.or(Some(why)),

@@ -50,7 +50,7 @@ pub(super) use self::dial::Inquirer;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
 use self::{
-    identity::{ask, is_elsewhere, look_call},
+    identity::{ask, look_call},
     link::{AcksNeeded, Link, Met},
     listen::{Channel, Channels, ListenWish},
 };
@@ -62,7 +62,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    proto::{Cause, ServerReport},
+    proto::{Cause, Reason, ServerReport},
     scripts::{Answer, Mark},
     settings::ReplicaAcks,
 };
@@ -307,14 +307,14 @@ impl Runner {
         if matches!(frame, Frame::BlobString { .. }) {
             link.packs.store(true, Relaxed);
         }
-        let value = wire::unpacked(frame);
-        if wire::is_of_a_replica(&value) {
-            self.gate.over(link, &link.demote());
-        }
-        match value {
+        let answers = match wire::unpacked(frame) {
             Ok(value) => Answer::each(value, call.requests.len(), call.script.width),
             Err(cause) => call.all_failed(&cause),
+        };
+        if answers.iter().any(wire::is_of_a_replica) {
+            self.gate.over(link, &link.demote());
         }
+        answers
     }
 
     /// Polls the request at once. What is under way when its connection is over may have run: fred
@@ -355,7 +355,7 @@ impl Runner {
         let answer = self.answers(&look_call(key, life, None, None), false).await?.pop();
         let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
             Ok(answer) => Mark::read(&answer).and_then(|mark| mark.refusal),
-            Err(Cause::Rejected(why)) => (!is_elsewhere(&why)).then_some(why),
+            Err(Cause::Rejected(why)) => (!why.is_elsewhere()).then(|| Arc::clone(why.text())),
             Err(cause) => return Err(cause),
         };
         Ok(Identity { refuses, ..identity.clone() })
@@ -387,11 +387,11 @@ impl Runner {
 #[derive(Debug, Default)]
 pub(in crate::voter) struct Gate(watch::Sender<GateState>);
 
-type GateState = Option<Result<Arc<Link>, Arc<str>>>;
+type GateState = Option<Result<Arc<Link>, Reason>>;
 
 impl Gate {
     /// An attempt to connect has failed.
-    fn failed(&self, why: Arc<str>) {
+    fn failed(&self, why: Reason) {
         self.0.send_replace(Some(Err(why)));
     }
 
@@ -401,11 +401,11 @@ impl Gate {
     }
 
     /// Closes the gate if it is open for this link. It never opens for the same one again.
-    fn over(&self, link: &Arc<Link>, why: &Arc<str>) {
+    fn over(&self, link: &Arc<Link>, why: &Reason) {
         self.0.send_if_modified(|state| {
             let is_open = is_open_for(state, link);
             if is_open {
-                *state = Some(Err(Arc::clone(why)));
+                *state = Some(Err(why.clone()));
             }
             is_open
         });
@@ -434,14 +434,14 @@ impl Gate {
     }
 
     /// What last went wrong.
-    fn trouble(&self) -> Arc<str> {
+    fn trouble(&self) -> Reason {
         trouble(&self.0.borrow())
     }
 }
 
-fn trouble(state: &GateState) -> Arc<str> {
+fn trouble(state: &GateState) -> Reason {
     match state {
-        Some(Err(why)) => Arc::clone(why),
+        Some(Err(why)) => why.clone(),
         _ => UNTRIED.into(),
     }
 }
@@ -504,7 +504,7 @@ impl Departed<'_> {
         let (open, overtaken): (Vec<_>, Vec<_>) = unrun.into_iter().partition(is_latest);
         for answer in overtaken {
             if let Err(Cause::Rejected(why)) = &mut answers[answer] {
-                *why = format!("{why}, {OVERTAKEN}").into();
+                *why = why.reworded(format!("{why}, {OVERTAKEN}"));
             }
         }
         open

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     clock::Clock,
     log,
-    proto::Cause,
+    proto::{Cause, Reason},
     voter::{Ear, Identity, lock, pauses::Pauses},
 };
 
@@ -61,7 +61,7 @@ impl Runner {
                 pauses.reset();
             }
             let why = self.gate.trouble();
-            let pause = pauses.after(&why, rand::random());
+            let pause = pauses.after(Some(&why), rand::random());
             let again = async {
                 time::sleep(pause).await;
                 self.meet(&mut dialer).await
@@ -71,7 +71,7 @@ impl Runner {
     }
 
     /// Connects, and asks who answers; or why nobody does who may be a voter.
-    async fn meet(&self, dialer: &mut Dialer) -> Result<Meeting, Arc<str>> {
+    async fn meet(&self, dialer: &mut Dialer) -> Result<Meeting, Reason> {
         let (link, mut router, primary) = dialer.connect().await?;
         // Large, and not needed for as long as the connection stands.
         let identified = Box::pin(identify(self, &link, None));
@@ -125,8 +125,8 @@ impl Runner {
         tokio::select! {
             () = link.watch(&mut router, || false) => {}
             () = gate.closed(&link) => {}
-            why = superseded(lookout.as_mut().zip(primary), &link) => link.blame(&why),
-            why = self.look(&link, &told, met, ear) => link.blame(&why),
+            why = superseded(lookout.as_mut().zip(primary), &link) => link.blame(why),
+            why = self.look(&link, &told, met, ear) => link.blame(why),
             () = listening => {}
         }
         standing.lost = Some(link.trouble());
@@ -135,7 +135,7 @@ impl Runner {
 
     /// Asks the server again and again what it is now, and tells the ear. Completes, with the
     /// reason, when it has been promoted again since it was `told` of.
-    async fn look(&self, link: &Link, told: &Identity, first: &Met, ear: &dyn Ear) -> Arc<str> {
+    async fn look(&self, link: &Link, told: &Identity, first: &Met, ear: &dyn Ear) -> Reason {
         let (mut pause, mut syncs) = (INTERVAL, first.syncs);
         let (mut look, mut evicts) = (0_u32, false);
         loop {
@@ -185,13 +185,13 @@ struct LinkStanding<'a> {
     shard: usize,
     ear: &'a dyn Ear,
     /// Why, where it was not this side that ended it.
-    lost: Option<Arc<str>>,
+    lost: Option<Reason>,
 }
 
 impl Drop for LinkStanding<'_> {
     fn drop(&mut self) {
         // The gate first, so that nobody sends what the router does not take any more.
         self.gate.over(&self.link, &self.link.trouble());
-        self.ear.parted(self.shard, self.lost.as_deref());
+        self.ear.parted(self.shard, self.lost.as_ref().map(|why| &**why.text()));
     }
 }

@@ -1,7 +1,7 @@
 //! What goes over the wire: a call in the words that stand behind `EVALSHA`, and fred's frames and
 //! errors in our own words.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, time::Duration};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use fred::{
@@ -11,7 +11,7 @@ use fred::{
 use rmp::{Marker, decode, encode};
 
 use crate::{
-    proto::Cause,
+    proto::{Cause, Reason, ServerError},
     scripts::{Answer, Value},
     voter::{Call, Outcome},
 };
@@ -80,17 +80,13 @@ const NEVER_SENT: [&str; 5] = [
 ];
 
 /// Why a request got no reply; `trouble` tells the latest of the connection.
-pub(super) fn cause(
-    error: &Error,
-    deadline: Duration,
-    trouble: impl FnOnce() -> Arc<str>,
-) -> Cause {
+pub(super) fn cause(error: &Error, deadline: Duration, trouble: impl FnOnce() -> Reason) -> Cause {
     if NEVER_SENT.contains(&error.details()) {
         Cause::Unreachable(trouble())
     } else if *error.kind() == ErrorKind::Timeout {
         Cause::TimedOut(deadline)
     } else {
-        Cause::Broken(readable(error).into())
+        Cause::Broken(readable(error))
     }
 }
 
@@ -105,8 +101,10 @@ pub(super) fn value(frame: Frame) -> Outcome<Value> {
         Frame::Array { data, .. } => {
             Value::List(data.into_iter().map(value).collect::<Outcome<_>>()?)
         }
-        Frame::SimpleError { data, .. } => return Err(Cause::Rejected((&*data).into())),
-        Frame::BlobError { data, .. } => return Err(Cause::Rejected(text(&data).into())),
+        Frame::SimpleError { data, .. } => return Err(Cause::Rejected(Reason::of_server(&*data))),
+        Frame::BlobError { data, .. } => {
+            return Err(Cause::Rejected(Reason::of_server(text(&data))));
+        }
         other => return Err(Cause::Rejected(format!("unexpected reply {other:?}").into())),
     })
 }
@@ -173,20 +171,12 @@ fn whole(number: f64) -> i64 {
 
 /// Whether the server does not know the script: then it ran nothing.
 pub(super) fn is_unknown_script(answer: &Outcome<Answer>) -> bool {
-    matches!(answer, Err(Cause::Rejected(why)) if why.starts_with("NOSCRIPT"))
+    matches!(answer, Err(Cause::Rejected(why)) if why.is(ServerError::UnknownScript))
 }
 
-/// Whether the server may not write any more: it is a replica now. Each version has other words
-/// around the code `READONLY`. Scripts answer with the error as a text of theirs, after a -1.
-pub(super) fn is_of_a_replica(reply: &Outcome<Value>) -> bool {
-    match reply {
-        Err(Cause::Rejected(why)) => why.contains("READONLY"),
-        Ok(Value::List(fields)) => fields.windows(3).any(|answer| match answer {
-            [Value::Int(-1), _, Value::Text(why)] => why.contains("READONLY"),
-            _ => false,
-        }),
-        _ => false,
-    }
+/// Whether the server may not write any more: it is a replica now.
+pub(super) fn is_of_a_replica(answer: &Outcome<Answer>) -> bool {
+    matches!(answer, Err(Cause::Rejected(why)) if why.is(ServerError::ReadOnly))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -194,13 +184,13 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// fred keeps an I/O error only as its `Debug` text; this brings back what people read.
-pub(super) fn readable(error: &Error) -> String {
+pub(super) fn readable(error: &Error) -> Reason {
     let details = error.details();
     if let Some(rest) = details.strip_prefix("Os { code: ")
         && let Some((code, _)) = rest.split_once(',')
         && let Ok(code) = code.parse()
     {
-        return io::Error::from_raw_os_error(code).to_string();
+        return io::Error::from_raw_os_error(code).to_string().into();
     }
     if details.starts_with("Custom { kind: ")
         && let Some((_, rest)) = details.split_once("error: ")
@@ -208,26 +198,33 @@ pub(super) fn readable(error: &Error) -> String {
         return in_words(rest.trim_end_matches(" }").trim_matches('"'));
     }
     if *error.kind() == ErrorKind::Timeout {
-        return "no answer to the connection's own requests in time".to_owned();
+        return "no answer to the connection's own requests in time".into();
     }
     // A server that does not know a command repeats its arguments, those of the login included.
     let (what, _) = details.split_once(", with args").unwrap_or((details, ""));
-    what.trim_end_matches('.').to_owned()
+    Reason::of_server(what.trim_end_matches('.'))
 }
 
 /// rustls has words for its errors too, but fred keeps only their names.
-const TLS_ERRORS: [(&str, &str); 6] = [
+const TLS_ERRORS: [(&str, &str); 9] = [
     ("InvalidCertificate(UnknownIssuer", "the server's certificate is of an unknown authority"),
     ("InvalidCertificate(NotValidForName", "the server's certificate is for another name"),
     ("InvalidCertificate(Expired", "the server's certificate has expired"),
     ("InvalidCertificate(", "the server's certificate cannot be used"),
     ("AlertReceived(CertificateRequired", "the server demands a certificate of the client"),
     ("AlertReceived(UnknownCA", "the server does not know who signed the client's certificate"),
+    // These say enough themselves.
+    ("AlertReceived(", ""),
+    ("InvalidMessage(", ""),
+    ("PeerIncompatible(", ""),
 ];
 
-fn in_words(error: &str) -> String {
-    let known = TLS_ERRORS.iter().find(|(name, _)| error.starts_with(name));
-    known.map_or_else(|| error.to_owned(), |(_, words)| format!("{words}: {error}"))
+fn in_words(error: &str) -> Reason {
+    match TLS_ERRORS.iter().find(|(name, _)| error.starts_with(name)) {
+        Some((_, "")) => Reason::of(ServerError::Tls, error),
+        Some((_, words)) => Reason::of(ServerError::Tls, format!("{words}: {error}")),
+        None => error.into(),
+    }
 }
 
 #[cfg(test)]
@@ -273,9 +270,9 @@ mod tests {
         let raw = || io::Error::from_raw_os_error(1);
         let words = raw().to_string();
         assert!(words.ends_with(" (os error 1)"), "{words}");
-        assert_eq!(readable(&Error::from(raw())), words);
+        assert_eq!(readable(&Error::from(raw())), words.into());
         let custom = io::Error::other("failed to lookup address information");
-        assert_eq!(readable(&Error::from(custom)), "failed to lookup address information");
+        assert_eq!(readable(&Error::from(custom)), "failed to lookup address information".into());
     }
 
     #[test]
@@ -307,30 +304,12 @@ mod tests {
             let Err(Cause::Rejected(why)) = unpacked(blob(&bytes)) else {
                 panic!("it reads {bytes:?}")
             };
-            assert!(why.starts_with("the answer cannot be read: "), "{why}");
+            assert!(why.text().starts_with("the answer cannot be read: "), "{why}");
         }
         assert_eq!(
             unpacked(blob(b"\xcf\xff\xff\xff\xff\xff\xff\xff\xff")),
             Ok(Value::Int(i64::MAX))
         );
-    }
-
-    // Of Redis 6.2, Redis 7.0, and one that repeats nothing but the code.
-    #[test]
-    fn a_replica_is_known_by_the_code_of_its_error() {
-        for why in [
-            "@user_script: 1: -READONLY You can't write against a read only replica.",
-            "READONLY You can't write against a read only replica. script: 1a, on @user_script:1.",
-            "READONLY script: on @user_script:1.",
-        ] {
-            let field = |text: &str| Value::Text(text.into());
-            assert!(is_of_a_replica(&Err(Cause::Rejected(why.into()))), "{why}");
-            let answer = |code| vec![Value::Int(code), Value::Int(0), field(why), Value::Nil];
-            assert!(is_of_a_replica(&Ok(Value::List(answer(-1)))), "{why}");
-            // A hold may have any name.
-            assert!(!is_of_a_replica(&Ok(Value::List(answer(0)))), "{why}");
-        }
-        assert!(!is_of_a_replica(&Err(Cause::Rejected("OOM command not allowed".into()))));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod floors;
 mod guarantees;
+mod server_texts;
 
 use crate::tree::files;
 

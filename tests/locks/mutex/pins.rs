@@ -10,9 +10,9 @@ use std::{
 use quorate::{
     Admin, AllGuard, ClockOffset, Cluster, Credentials, Election, ErrorKind, FenceGate, Firing,
     FoundLock, FoundLocks, HoldView, Holder, Leader, Leadership, LockAll, LockState, Lost, Mutex,
-    Observer, Once, OnceGuard, Persistence, Quarantined, Redisson, RosterEntry, RwLock, Semaphore,
-    SemaphoreView, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status,
-    Survey, Tls, VoterSet, VoterStatus, VoterSurvey, Waiting,
+    Observer, Once, OnceGuard, Permission, Persistence, Quarantined, Reason, Redisson, RosterEntry,
+    RwLock, Semaphore, SemaphoreView, ServerError, ServerInfo, ServerReport, SetStatus,
+    SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet, VoterStatus, VoterSurvey, Waiting,
     embedded::{Ran, Record, Reply, Sent},
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
@@ -37,11 +37,11 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
         ErrorKind, Election, Fault, FaultGuard, FenceGate, FoundLock, FoundLocks,
         HoldId, HoldView, Holder, HolderKind, InFlight, Label, LockKind, LockState, LockView, Lost, Leader,
         Leadership, LockAll, Lockable, Machine, Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
-        Firing, Once, OnceGuard,
-        Observed, Observer, Owner, PermitGuard, Persistence, Preference, Quarantine, Quarantined,
-        Quorate, Ran, ReadGuard, Record, Redisson, Reply, RestartGuard, RosterEntry, RwLock,
-        Semaphore, SemaphoreView, Sent, ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status,
-        Survey, Tls, Token, Verdict, VoterReport, VoterSet, VoterStatus, VoterSurvey,
+        Firing, Once, OnceGuard, Observed, Observer, Owner, PermitGuard, Persistence, Preference,
+        Quarantine, Quarantined, Quorate, Ran, ReadGuard, Record, Redisson, Reply, RestartGuard,
+        RosterEntry, RwLock, Semaphore, SemaphoreView, Sent, ServerInfo, ServerReport, SetStatus,
+        SharedPrimaries, Side, Stale, Status, Survey, Tls, Token, Verdict, VoterReport, VoterSet,
+        VoterStatus, VoterSurvey, Permission, Reason, ServerError,
         VoterView, Waiting, WriteGuard,
     ];
 }
@@ -76,11 +76,11 @@ fn values_can_be_cloned_compared_and_shown() {
     #[rustfmt::skip]
     promised![compared:
         Leader, Owner, Preference, Survey, VoterSurvey, ServerReport, ServerInfo, Persistence,
-        ClockOffset, FoundLocks, FoundLock, LockKind, HoldId, Verdict, Cause, VoterReport, LockView,
-        SemaphoreView, Holder, Waiting,
+        ClockOffset, FoundLocks, FoundLock, LockKind, HoldId, Verdict, Cause, VoterReport,
+        LockView, SemaphoreView, Holder, Waiting, Reason, ServerError, Permission,
     ];
     promised![keys: FoundLock, HoldId];
-    promised![shown: HoldId, Owner, Token, VoterReport];
+    promised![shown: HoldId, Owner, Reason, Token, VoterReport];
     promised![read: HoldId, Owner, Token];
     error::<Error>();
 }

@@ -315,7 +315,7 @@ pub(super) fn unreachable(cause: &Cause) -> Finding {
              are right",
         ),
     };
-    let mend = login_to_set(&cause.to_string()).unwrap_or(mend);
+    let mend = login_to_set(cause).unwrap_or(mend);
     check.error(cause.to_string(), "it has no vote").mend(mend)
 }
 

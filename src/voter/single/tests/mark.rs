@@ -365,8 +365,11 @@ async fn a_server_that_was_seen_as_a_replica_is_another_one_whatever_it_forgets(
     let (node, heard) = connect(&proxy.url()).await;
     tell(&server, &["CONFIG", "SET", "repl-backlog-ttl", "1"]);
     tell(&server, &["REPLICAOF", "127.0.0.1", &other.port().to_string()]);
-    fails(&node, |why| matches!(why, Cause::Unreachable(why) if why.contains("is a replica")))
-        .await;
+    fails(
+        &node,
+        |why| matches!(why, Cause::Unreachable(why) if why.text().contains("is a replica")),
+    )
+    .await;
     proxy.refuse().await;
     proxy.cut().await;
     tell(&server, &["REPLICAOF", "NO", "ONE"]);
@@ -396,8 +399,11 @@ async fn a_server_that_loads_its_data_is_met_when_it_has_them() {
         server.restart();
         server
     });
-    fails(&node, |cause| matches!(cause, Cause::Unreachable(why) if why.contains("still loads")))
-        .await;
+    fails(
+        &node,
+        |cause| matches!(cause, Cause::Unreachable(why) if why.text().contains("still loads")),
+    )
+    .await;
     assert_eq!(run_ids(&heard).len(), 1);
     let _server = restarted.await.unwrap();
     answers(&node).await;

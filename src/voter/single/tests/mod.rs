@@ -166,5 +166,5 @@ fn run_ids(heard: &Heard) -> Vec<String> {
 }
 
 fn is_unreachable(outcome: &Outcome<Answer>, why: &str) -> bool {
-    matches!(outcome, Err(Cause::Unreachable(text)) if text.contains(why))
+    matches!(outcome, Err(Cause::Unreachable(text)) if text.text().contains(why))
 }

@@ -29,7 +29,7 @@ async fn forgetful() -> (RedisServer, Arc<dyn Node>) {
 #[tokio::test]
 async fn what_was_not_known_and_is_overtaken_does_not_run_behind_what_followed() {
     let is_overtaken =
-        |outcome| matches!(outcome, Err(Cause::Rejected(text)) if text.contains("overtaken"));
+        |outcome| matches!(outcome, Err(Cause::Rejected(why)) if why.text().contains("overtaken"));
     let (server, node) = forgetful().await;
     let (acquired, released) = tokio::join!(node.run(acquire()), node.run(release()));
     assert!(is_overtaken(acquired));

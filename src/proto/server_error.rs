@@ -1,0 +1,307 @@
+//! What servers say when they refuse something, read once.
+//!
+//! No other file compares the text of a server with anything: versions word it differently, and a
+//! decision that rests on a text is found here. `tests/house/tidy` holds that.
+
+use std::{fmt, sync::Arc};
+
+use self::ServerError::{
+    Ask, ClusterDown, Moved, NoPasswordSet, NotLocal, NotLoggedIn, NotNow, NotPermitted,
+    PrimaryDown, ReadOnly, TryAgain, UnknownCommand, UnknownScript, WrongPassword,
+};
+
+/// Why something failed, in words, and which error of a server that was, if anything depends on
+/// that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    text: Arc<str>,
+    error: Option<ServerError>,
+}
+
+/// An error of a server on which something depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// It wants a password, and got none: `NOAUTH`.
+    NotLoggedIn,
+    /// It does not know the user, or the password is another one: `WRONGPASS`.
+    WrongPassword,
+    /// It was sent a password, and has none.
+    NoPasswordSet,
+    /// The user may not do that: `NOPERM`.
+    NotPermitted(Permission),
+    /// One side refuses the other's certificate, or its way to speak TLS.
+    Tls,
+    /// It can be no voter: it runs no Lua scripts, may delete votes, or does not tell when it
+    /// restarts.
+    CannotVote,
+    /// It does not know the command, or has nothing to run scripts with.
+    UnknownCommand,
+    /// It does not know the script: `NOSCRIPT`. Nothing ran.
+    UnknownScript,
+    /// It is a replica: `READONLY`.
+    ReadOnly,
+    /// It is a replica without a connection to its primary: `MASTERDOWN`.
+    PrimaryDown,
+    /// The hash slot belongs to another server: `MOVED`.
+    Moved,
+    /// Another server is to be asked this time: `ASK`.
+    Ask,
+    /// Some keys are on another server by now: `TRYAGAIN`.
+    TryAgain,
+    /// A script came upon a key that is on another server by now.
+    NotLocal,
+    /// The cluster does not serve the hash slot: `CLUSTERDOWN`.
+    ClusterDown,
+    /// It did not do that now, and may do it later: `LOADING`, `BUSY`, `MISCONF`, `OOM`,
+    /// `NOREPLICAS`.
+    NotNow,
+}
+
+/// What a user has no right to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Permission {
+    /// To a command.
+    Command,
+    /// To a key.
+    Key,
+    /// To a channel.
+    Channel,
+    /// The server does not say to what.
+    Unknown,
+}
+
+/// How the errors begin; those of a script may stand behind words that each version chooses.
+const ERRORS: [(&str, ServerError); 21] = [
+    ("NOAUTH", NotLoggedIn),
+    ("WRONGPASS", WrongPassword),
+    // The next two are of servers before Redis 6.
+    ("ERR invalid password", WrongPassword),
+    ("ERR Client sent AUTH", NoPasswordSet),
+    ("NOPERM", NotPermitted(Permission::Unknown)),
+    ("ERR unknown command", UnknownCommand),
+    ("ERR Could not find scripting engine", UnknownCommand),
+    ("NOSCRIPT", UnknownScript),
+    ("READONLY", ReadOnly),
+    ("MASTERDOWN", PrimaryDown),
+    ("MOVED", Moved),
+    ("ASK ", Ask),
+    ("TRYAGAIN", TryAgain),
+    ("CLUSTERDOWN", ClusterDown),
+    ("LOADING", NotNow),
+    ("BUSY", NotNow),
+    ("MISCONF", NotNow),
+    ("OOM", NotNow),
+    ("NOREPLICAS", NotNow),
+    // The last two are parts of longer sentences.
+    ("access a non local key", NotLocal),
+    ("Could not find scripting engine", UnknownCommand),
+];
+
+impl ServerError {
+    fn read(text: &str) -> Option<Self> {
+        let begins = ERRORS.iter().find(|(begin, _)| text.starts_with(begin));
+        let inside = || ERRORS.iter().find(|(words, _)| text.contains(words));
+        let error = match begins.or_else(inside)?.1 {
+            NotPermitted(_) => NotPermitted(Permission::read(text)),
+            // Only at its beginning a text says where to go instead, or that nothing ran.
+            Moved | Ask | TryAgain | ClusterDown | PrimaryDown | UnknownScript
+                if begins.is_none() =>
+            {
+                NotNow
+            }
+            error => error,
+        };
+        Some(error)
+    }
+
+    /// Whether the server may do later what it did not do now.
+    fn is_passing(self) -> bool {
+        match self {
+            NotNow | ReadOnly | PrimaryDown | ClusterDown | UnknownScript => true,
+            error => error.is_elsewhere() || error == NotLocal,
+        }
+    }
+
+    /// Whether another server of the cluster has the hash slot by now.
+    fn is_elsewhere(self) -> bool {
+        matches!(self, Moved | Ask | TryAgain)
+    }
+
+    /// Whether it stays until an operator changes something.
+    fn needs_an_operator(self) -> bool {
+        matches!(
+            self,
+            NotLoggedIn
+                | WrongPassword
+                | NoPasswordSet
+                | NotPermitted(_)
+                | Self::Tls
+                | Self::CannotVote
+        )
+    }
+}
+
+impl Permission {
+    fn read(text: &str) -> Self {
+        let words = [("command", Self::Command), ("channel", Self::Channel), ("key", Self::Key)];
+        words.iter().find(|(word, _)| text.contains(word)).map_or(Self::Unknown, |(_, what)| *what)
+    }
+}
+
+impl Reason {
+    /// Why a server refuses something, in its own words.
+    pub(crate) fn of_server(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        Self { error: ServerError::read(&text), text }
+    }
+
+    /// For what is known without a text of the server.
+    pub(crate) fn of(error: ServerError, text: impl Into<Arc<str>>) -> Self {
+        Self { text: text.into(), error: Some(error) }
+    }
+
+    /// The same error, in other words.
+    pub(crate) fn reworded(&self, text: impl Into<Arc<str>>) -> Self {
+        Self { text: text.into(), ..*self }
+    }
+
+    /// Which error of a server it was; `None` where nothing depends on that.
+    pub fn server_error(&self) -> Option<ServerError> {
+        self.error
+    }
+
+    /// In words.
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    pub(crate) fn is_passing(&self) -> bool {
+        self.error.is_some_and(ServerError::is_passing)
+    }
+
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.error.is_some_and(ServerError::is_elsewhere)
+    }
+
+    pub(crate) fn needs_an_operator(&self) -> bool {
+        self.error.is_some_and(ServerError::needs_an_operator)
+    }
+
+    pub(crate) fn is(&self, error: ServerError) -> bool {
+        self.error == Some(error)
+    }
+
+    /// To what the user has no right, if it is for lack of one.
+    pub(crate) fn lacks(&self) -> Option<Permission> {
+        if let Some(NotPermitted(what)) = self.error { Some(what) } else { None }
+    }
+
+    /// Whether it is about this command, in small letters.
+    pub(crate) fn is_about(&self, command: &str) -> bool {
+        self.text.contains(&format!("'{command}'"))
+    }
+
+    /// Where a server of a cluster says that the hash slot is: `host:port`.
+    pub(crate) fn points_to(&self) -> Option<&str> {
+        self.text.split(' ').nth(2)
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for Reason {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), error: None }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Reason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<ServerError> {
+        Reason::of_server(text).server_error()
+    }
+
+    // As Redis 6.2, Redis 7.0 and others say it; also of a script that met the error.
+    #[test]
+    fn an_error_is_known_by_its_code_wherever_a_version_puts_it() {
+        for (text, error) in [
+            ("NOAUTH HELLO must be called with the client already authenticated", NotLoggedIn),
+            ("WRONGPASS invalid username-password pair or user is disabled", WrongPassword),
+            ("ERR Client sent AUTH, but no password is set", NoPasswordSet),
+            ("ERR unknown command 'SSUBSCRIBE', with args beginning with: 'OOM '", UnknownCommand),
+            ("ERR Could not find scripting engine 'lua'", UnknownCommand),
+            ("NOSCRIPT No matching script. Please use EVAL.", UnknownScript),
+            ("@user_script: 1: -READONLY You can't write against a read only replica.", ReadOnly),
+            ("READONLY script: on @user_script:1.", ReadOnly),
+            ("MASTERDOWN Link with MASTER is down", PrimaryDown),
+            ("MOVED 3999 10.0.0.2:6381", Moved),
+            ("ASK 3999 ::1:6381", Ask),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", TryAgain),
+            ("ERR Script attempted to access a non local key in a cluster node", NotLocal),
+            ("CLUSTERDOWN Hash slot not served", ClusterDown),
+            ("OOM command not allowed when used memory > 'maxmemory'.", NotNow),
+            ("ERR Error running script: @user_script: 17: -OOM command not allowed", NotNow),
+            ("NOREPLICAS Not enough good replicas to write.", NotNow),
+        ] {
+            assert_eq!(read(text), Some(error), "{text}");
+        }
+        // Nothing depends on these.
+        for text in ["WRONGTYPE Operation against a key", "ERR syntax error", "EXECABORT"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_the_user_has_no_right_to() {
+        for (text, what) in [
+            ("this user has no permissions to run the 'set' command", Permission::Command),
+            ("this user has no permissions to access one of the keys used", Permission::Key),
+            ("No permissions to access a channel", Permission::Channel),
+            ("no", Permission::Unknown),
+        ] {
+            assert_eq!(Reason::of_server(format!("NOPERM {text}")).lacks(), Some(what));
+        }
+        assert_eq!(Reason::of_server("ERR no permissions to run the command").lacks(), None);
+    }
+
+    #[test]
+    fn only_at_its_beginning_an_error_says_that_nothing_ran_and_where_to_go() {
+        assert_eq!(read("ERR Error running script: -MOVED 1 a:2"), Some(NotNow));
+        assert_eq!(read("ERR Error running script: -NOSCRIPT"), Some(NotNow));
+        let moved = Reason::of_server("MOVED 3999 10.0.0.2:6381");
+        assert_eq!(moved.points_to(), Some("10.0.0.2:6381"));
+    }
+
+    #[test]
+    fn what_passes_is_tried_again_and_what_needs_an_operator_is_not() {
+        let passes = [NotNow, ReadOnly, ClusterDown, UnknownScript, Moved, Ask, TryAgain, NotLocal];
+        let stays = [NotLoggedIn, WrongPassword, NoPasswordSet, NotPermitted(Permission::Key)];
+        let stays = [&stays[..], &[ServerError::Tls, ServerError::CannotVote]].concat();
+        for (errors, does_pass) in [(&passes[..], true), (&stays, false)] {
+            for error in errors {
+                let reason = Reason::of(*error, "in words");
+                assert_eq!(
+                    (reason.is_passing(), reason.needs_an_operator()),
+                    (does_pass, !does_pass)
+                );
+            }
+        }
+        let other = Reason::from("ERR syntax error");
+        assert!(!other.is_passing() && !other.needs_an_operator());
+    }
+}
