@@ -3,17 +3,16 @@
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-#[cfg(feature = "tls")]
-use fred::types::config::TlsConnector;
-use fred::types::{
-    RespVersion,
-    config::{Config, Server, ServerConfig},
-};
 use futures::{FutureExt, future::BoxFuture};
 use tokio::time::timeout;
 use url::Url;
 
-use super::Security;
+#[cfg(feature = "tls")]
+use super::carrier::TlsConnector;
+use super::{
+    Security,
+    carrier::{Config, RespVersion, Server, ServerConfig},
+};
 use crate::proto::Error;
 #[cfg(feature = "tls")]
 use crate::voter::{SingleFlight, Tls};

@@ -10,15 +10,15 @@ use std::{
     time::Duration,
 };
 
-use fred::{interfaces::ClientLike, types::config::Config};
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::time;
 
 use super::{
     Address,
     address::{Secured, Sentinels, server_at},
+    carrier::{Config, Router},
     identity::{ask, setting},
-    link::{BACKLOG, CONNECTING, Link, Met, NO_BACKLOG, Router},
+    link::{BACKLOG, CONNECTING, Link, Met, NO_BACKLOG},
     wire,
 };
 use crate::{
@@ -124,7 +124,7 @@ impl Connector {
         &mut self,
         link: &Link,
     ) -> Result<(Arc<Link>, Router), Reason> {
-        let server = link.client.client_config().server;
+        let server = link.carrier.server();
         let config = Config { server, ..self.address.config().await? };
         self.connect(config, BACKLOG).await
     }

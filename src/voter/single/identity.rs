@@ -23,11 +23,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use fred::types::Resp3Frame as Frame;
 use futures::future::try_join_all;
 
 use super::{
     IDENTIFICATION, Looks, Runner,
+    carrier::{Frame, patient},
     link::{Link, Met},
     wire,
 };
@@ -208,7 +208,7 @@ pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: Option
 async fn look_at_mark(link: &Link, call: &Call) -> Outcome<Outcome<Answer>> {
     let source = Bytes::from_static(LOOK.source.as_bytes());
     let words = wire::arguments(call, source, "PUBLISH", false, None);
-    let reply = link.command(&Link::patient(IDENTIFICATION), "EVAL", words).await;
+    let reply = link.carrier.command(&patient(IDENTIFICATION), "EVAL", words).await;
     let answer = wire::unpacked(link.noted(reply, IDENTIFICATION)?)
         .and_then(|value| Answer::each(value, 1, LOOK.width).remove(0));
     if wire::is_of_a_replica(&answer) {
@@ -271,7 +271,7 @@ async fn look(
 /// An error reply is a frame too.
 pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
     let words = words.iter().map(|word| (*word).into()).collect();
-    link.noted(link.command(&Link::patient(IDENTIFICATION), name, words).await, IDENTIFICATION)
+    link.noted(link.carrier.command(&patient(IDENTIFICATION), name, words).await, IDENTIFICATION)
 }
 
 /// One line of an answer to `INFO`.

@@ -16,25 +16,20 @@ use std::{
 };
 
 use bytes::Bytes;
-use fred::{
-    clients::Client,
-    error::{Error, ErrorKind},
-    interfaces::{ClientLike, EventInterface},
-    types::{
-        ClusterHash, ConnectHandle, CustomCommand, Resp3Frame as Frame, Value as Argument,
-        config::{
-            Config, ConnectionConfig, Options, PerformanceConfig, Server, ServerConfig, TcpConfig,
-        },
-    },
-};
-use futures::{FutureExt, future::BoxFuture};
 use rustc_hash::FxHashMap;
 use tokio::{
-    sync::{Notify, OwnedMutexGuard, broadcast},
+    sync::{Notify, OwnedMutexGuard},
     time,
 };
 
-use super::{names::addresses, wire};
+use super::{
+    carrier::{
+        Argument, Carrier, Config, ConnectFailure, Frame, Raw, Router, Server, ServerConfig,
+        Unanswered, at_once,
+    },
+    names::addresses,
+    wire,
+};
 use crate::{
     clock::{Clock, Moment},
     proto::{Cause, Reason, Rounded},
@@ -64,7 +59,7 @@ const CLOSED: &str = "connection closed";
 /// One connection to one server.
 #[derive(Debug)]
 pub(super) struct Link {
-    pub(super) client: Client,
+    pub(super) carrier: Carrier,
     /// Which server it goes to: `host:port`, or the path of a unix socket.
     pub(super) place: Arc<str>,
     /// Who answers, once that is known.
@@ -90,7 +85,8 @@ pub(super) struct Link {
     /// they may not, however late whoever ends the connection comes to it: a process that was
     /// stopped for a while may send first.
     pub(super) trusted: Mutex<Option<Moment>>,
-    trouble: Mutex<Trouble>,
+    /// What last went wrong, as far as it was heard.
+    trouble: Mutex<Reason>,
 }
 
 /// What a server said of itself.
@@ -118,19 +114,6 @@ struct Acknowledged {
     count: Outcome<i64>,
 }
 
-#[derive(Debug)]
-struct Trouble {
-    errors: broadcast::Receiver<(Error, Option<Server>)>,
-    latest: Reason,
-}
-
-/// Why an address leads to no connection.
-struct ConnectFailure {
-    why: Reason,
-    /// There was more than an error of the network: no other address of the server is better.
-    has_answered: bool,
-}
-
 impl Link {
     /// A connection that stands, with the router that keeps it; or why there is none. `patience` is
     /// how long the look-up of a name may be waited for, and how long an address may take then.
@@ -147,55 +130,40 @@ impl Link {
         let place: Arc<str> = place(&config).into();
         let ServerConfig::Centralized { server } = config.server.clone() else {
             let connecting = Self::connected_at(config, place, patience, backlog);
-            return connecting.await.map_err(|failure| failure.why);
+            return connecting.await.map_err(|failure| failure.why.unwrap_or_else(closed));
         };
         let Ok(found) = time::timeout(patience, addresses(&server.host, latest)).await else {
             let (host, patience) = (server.host, Rounded(patience));
             return Err(format!("no address of `{host}` is known after {patience}").into());
         };
-        let mut why = CLOSED.into();
+        let mut why = None;
         for address in found? {
             let server = Server { host: numeric(address).into(), ..server.clone() };
             let config = Config { server: ServerConfig::Centralized { server }, ..config.clone() };
             match Self::connected_at(config, Arc::clone(&place), patience, backlog).await {
                 Ok(connected) => return Ok(connected),
-                Err(failure) if failure.has_answered => return Err(failure.why),
-                Err(failure) => why = failure.why,
+                Err(ConnectFailure { why: told, has_answered }) => {
+                    why = told;
+                    if has_answered {
+                        break;
+                    }
+                }
             }
         }
-        Err(why)
+        Err(why.unwrap_or_else(closed))
     }
 
-    /// It is of one connection at most, so that nothing that was meant for it can leave on another.
-    /// With a client that connects again it could: what is asked for between the end of its task
-    /// and the next start of it waits in its queue, and goes first.
     async fn connected_at(
         config: Config,
         place: Arc<str>,
         patience: Duration,
         backlog: usize,
     ) -> Result<(Arc<Self>, Router), ConnectFailure> {
-        // Without a reconnection policy only a client that fails fast connects at all.
-        let config = Config { fail_fast: true, ..config };
-        let performance = PerformanceConfig {
-            default_command_timeout: patience,
-            broadcast_channel_capacity: backlog,
-            ..PerformanceConfig::default()
-        };
-        let connection = ConnectionConfig {
-            connection_timeout: patience,
-            internal_command_timeout: patience,
-            // Any other number sends a request again that may have run.
-            max_command_attempts: 1,
-            tcp: TcpConfig { nodelay: Some(true), ..TcpConfig::default() },
-            ..ConnectionConfig::default()
-        };
-        let client = Client::new(config, Some(performance), Some(connection), None);
-        let trouble = Trouble { errors: client.error_rx(), latest: CLOSED.into() };
+        let (carrier, router) = Carrier::connect(config, patience, backlog).await?;
         let count = Err(Cause::Unheard);
         let nothing = Acknowledged { about: 0, within: Duration::ZERO, count };
         let link = Arc::new(Self {
-            client,
+            carrier,
             place,
             known: OnceLock::new(),
             answered: AtomicBool::new(false),
@@ -207,71 +175,33 @@ impl Link {
             left: AtomicU64::new(0),
             acknowledged: Arc::new(tokio::sync::Mutex::new(nothing)),
             trusted: Mutex::default(),
-            trouble: Mutex::new(trouble),
+            trouble: Mutex::new(closed()),
         });
-        let mut connections = link.client.reconnect_rx();
-        let mut router = Router(link.client.connect());
-        tokio::select! {
-            // fred says how long this may take, and what went wrong where the router ends first.
-            ended = &mut router.0 => {
-                let error = ended.ok().and_then(Result::err);
-                let has_answered = error.is_none_or(|error| *error.kind() != ErrorKind::IO);
-                Err(ConnectFailure { why: link.trouble(), has_answered })
-            }
-            _ = connections.recv() => Ok((link, router)),
-        }
-    }
-
-    /// For a request that is sent at most once, and not at all where there is no connection.
-    pub(super) fn options(deadline: Duration) -> Options {
-        Options {
-            // Zero would mean no limit at all.
-            timeout: Some(deadline.max(Duration::from_millis(1))),
-            max_attempts: Some(1),
-            fail_fast: true,
-            ..Options::default()
-        }
-    }
-
-    /// For one that waits where there is no connection: the news of one comes a little before fred
-    /// counts it as one.
-    pub(super) fn patient(deadline: Duration) -> Options {
-        Options { fail_fast: false, ..Self::options(deadline) }
-    }
-
-    /// Sends a command with the first poll. A custom one, because fred ignores all options of its
-    /// own EVALSHA.
-    pub(super) fn command(
-        &self,
-        options: &Options,
-        name: &'static str,
-        words: Vec<Argument>,
-    ) -> BoxFuture<'static, Raw> {
-        let client = self.client.with_options(options);
-        let command = CustomCommand::new_static(name, ClusterHash::Custom(0), false);
-        // fred's future has 5 KB. In a box of its own it is not a part of each future that awaits
-        // it, which would have it several times.
-        async move { client.custom_raw(command, words).await }.boxed()
+        Ok((link, router))
     }
 
     /// Takes note of what came of a request, and puts it into our words.
-    pub(super) fn noted(&self, reply: Result<Frame, Error>, deadline: Duration) -> Outcome<Frame> {
+    pub(super) fn noted(&self, reply: Raw, deadline: Duration) -> Outcome<Frame> {
         match reply {
             Ok(frame) => {
                 self.answered.store(true, Ordering::Relaxed);
                 Ok(frame)
             }
-            Err(error) => {
-                if *error.kind() == ErrorKind::Timeout {
+            Err(why) => {
+                if why == Unanswered::TimedOut {
                     self.doubted.notify_one();
                 }
-                Err(self.cause(&error, deadline))
+                Err(self.cause(why, deadline))
             }
         }
     }
 
-    pub(super) fn cause(&self, error: &Error, deadline: Duration) -> Cause {
-        wire::cause(error, deadline, || self.trouble())
+    pub(super) fn cause(&self, why: Unanswered, deadline: Duration) -> Cause {
+        match why {
+            Unanswered::NeverSent(_) => Cause::Unreachable(self.trouble()),
+            Unanswered::TimedOut => Cause::TimedOut(deadline),
+            Unanswered::Broken(why) => Cause::Broken(why),
+        }
     }
 
     /// The server turned out to be a replica: why that is the end.
@@ -288,22 +218,18 @@ impl Link {
         self.rejected.notify_one();
     }
 
-    /// What last went wrong. Read when needed, from where fred left it, so it is never out of date.
+    /// What last went wrong.
     pub(super) fn trouble(&self) -> Reason {
-        use broadcast::error::TryRecvError::Lagged;
         let mut trouble = lock(&self.trouble);
-        loop {
-            match trouble.errors.try_recv() {
-                Ok((error, _)) => trouble.latest = wire::readable(&error),
-                Err(Lagged(_)) => {}
-                Err(_) => return trouble.latest.clone(),
-            }
+        if let Some(latest) = self.carrier.latest_error() {
+            *trouble = latest;
         }
+        trouble.clone()
     }
 
     pub(super) fn blame(&self, why: impl Into<Reason>) {
         self.trouble();
-        lock(&self.trouble).latest = why.into();
+        *lock(&self.trouble) = why.into();
     }
 
     /// Returns once the connection is to be replaced.
@@ -349,18 +275,19 @@ impl Link {
 
     /// Whether the server answers anything at all; true where there is no connection to doubt.
     async fn lives(&self) -> bool {
-        if !self.client.is_connected() {
+        if !self.carrier.is_connected() {
             return true;
         }
         self.answered.store(false, Ordering::Relaxed);
-        let options = Self::options(PATIENCE);
-        match self.client.with_options(&options).ping::<()>(None).await {
-            Err(error) if *error.kind() == ErrorKind::Timeout => {
-                self.answered.load(Ordering::Relaxed)
-            }
+        match self.carrier.ping(PATIENCE).await {
+            Err(Unanswered::TimedOut) => self.answered.load(Ordering::Relaxed),
             _ => true,
         }
     }
+}
+
+fn closed() -> Reason {
+    CLOSED.into()
 }
 
 /// With the zone of an IPv6 address that has one.
@@ -376,28 +303,6 @@ fn place(config: &Config) -> String {
     }
     config.server.hosts().first().map(ToString::to_string).unwrap_or_default()
 }
-
-/// fred's task that owns the socket: the link is over when it ends, or is dropped. Aborted when
-/// dropped: it holds itself alive otherwise.
-#[derive(Debug)]
-pub(super) struct Router(ConnectHandle);
-
-impl Router {
-    /// Completes when the task has ended by itself; not to be asked again then.
-    pub(super) async fn ended(&mut self) {
-        // What it ended with was told as an error of the client before.
-        let _ = (&mut self.0).await;
-    }
-}
-
-impl Drop for Router {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// What a request came to at the connection.
-pub(super) type Raw = Result<Frame, Error>;
 
 /// What the grant of a script that has left needs in order to count.
 pub(super) struct AcksNeeded {
@@ -456,7 +361,7 @@ impl AcksNeeded {
         let (within, deadline) = (self.acks.within(self.left), self.deadline);
         let within_ms = i64::try_from(within.as_millis()).unwrap_or(i64::MAX);
         let arguments = [i64::from(self.acks.replicas), within_ms].map(Argument::Integer).to_vec();
-        let wait = begin(self.link.command(&Link::options(self.left), "WAIT", arguments));
+        let wait = begin(self.link.carrier.command(&at_once(self.left), "WAIT", arguments));
         // Whoever asked may go before it is answered, and others wait for the answer.
         tokio::spawn(async move {
             *line = Acknowledged { about, within, count: count(wait.await, deadline) };
@@ -466,10 +371,10 @@ impl AcksNeeded {
 
 /// How many replicas there were.
 fn count(reply: Raw, deadline: Duration) -> Outcome<i64> {
-    let frame = reply.map_err(|error| match error.kind() {
-        ErrorKind::Timeout => Cause::TimedOut(deadline),
+    let frame = reply.map_err(|why| match why {
+        Unanswered::TimedOut => Cause::TimedOut(deadline),
         // Whether it was sent or not: the script was.
-        _ => Cause::Broken(wire::readable(&error)),
+        Unanswered::NeverSent(why) | Unanswered::Broken(why) => Cause::Broken(why),
     })?;
     match wire::value(frame)? {
         Value::Int(count) => Ok(count),
@@ -485,10 +390,9 @@ mod tests {
 
     #[test]
     fn a_question_without_a_count_may_have_been_sent() {
-        let of = |kind, text| count(Err(Error::new(kind, text)), MS(200)).unwrap_err();
-        assert_eq!(of(ErrorKind::Timeout, "late"), Cause::TimedOut(MS(200)));
-        let unsent = of(ErrorKind::Canceled, "Connection closed unexpectedly.");
-        assert_eq!(unsent, Cause::Broken("Connection closed unexpectedly".into()));
+        let of = |why| count(Err(why), MS(200)).unwrap_err();
+        assert_eq!(of(Unanswered::TimedOut), Cause::TimedOut(MS(200)));
+        assert_eq!(of(Unanswered::NeverSent("closed".into())), Cause::Broken("closed".into()));
         let other = count(Ok(Frame::Null), MS(200)).unwrap_err();
         assert!(matches!(other, Cause::Rejected(_)), "{other}");
     }

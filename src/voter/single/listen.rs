@@ -8,11 +8,6 @@ use std::{
     time::Duration,
 };
 
-use fred::{
-    error::Error,
-    interfaces::{ClientLike, EventInterface, PubsubInterface},
-    types::{Message, Resp3Frame as Frame},
-};
 use futures::future::{self, BoxFuture, join_all};
 use tokio::{
     sync::{
@@ -25,7 +20,12 @@ use tokio::{
     time,
 };
 
-use super::{dial::Connector, link::Link, wire};
+use super::{
+    carrier::{Frame, Message, Raw, parts, patient},
+    dial::Connector,
+    link::Link,
+    wire,
+};
 use crate::{
     proto::{Cause, Permission, Reason, ServerError},
     scripts::Value,
@@ -115,7 +115,7 @@ impl Channels {
             let why = match connected {
                 Ok((link, mut router)) => {
                     pauses.reset();
-                    let messages = link.client.message_rx();
+                    let messages = link.carrier.messages();
                     self.plain = false;
                     tokio::select! {
                         () = link.watch(&mut router, || ear.is_waited_for()) => {}
@@ -147,9 +147,9 @@ async fn hear(
         match messages.recv().await {
             Ok(message) => {
                 link.answered.store(true, Relaxed);
-                let text = message.value.as_str().unwrap_or_default();
-                let outside = seat.and_then(|seat| seat.outside_channel(&message.channel));
-                ear.called(outside.as_deref().unwrap_or(&message.channel), &text);
+                let (channel, text) = parts(&message);
+                let outside = seat.and_then(|seat| seat.outside_channel(channel));
+                ear.called(outside.as_deref().unwrap_or(channel), &text);
             }
             Err(Lagged(_)) => ear.missed(),
             Err(Closed) => return,
@@ -182,12 +182,12 @@ fn is_settled(outcome: &Outcome<()>) -> bool {
 /// rights allow for that. Other than to `SUBSCRIBE` the server answers in order, as it may have to
 /// say `MOVED`.
 async fn shard(link: &Link, channel: &str, listen: bool) -> Outcome<bool> {
-    let options = Link::patient(CONFIRMATION);
     if !listen {
-        let left = link.client.with_options(&options).sunsubscribe(channel).await;
-        return left.map(|()| true).map_err(|error| link.cause(&error, CONFIRMATION));
+        let left = link.carrier.leave_shard(CONFIRMATION, channel).await;
+        return left.map(|()| true).map_err(|why| link.cause(why, CONFIRMATION));
     }
-    let reply = link.command(&options, "SSUBSCRIBE", vec![channel.into()]).await;
+    let asked = link.carrier.command(&patient(CONFIRMATION), "SSUBSCRIBE", vec![channel.into()]);
+    let reply = asked.await;
     match link.noted(reply, CONFIRMATION)? {
         Frame::Push { .. } => Ok(true),
         other => match wire::value(other) {
@@ -272,14 +272,9 @@ impl Channels {
         }
         // The others are asked for all the same, each by itself: a channel that is refused takes no
         // other with it.
-        let rest = rest.into_iter().map(|(channel, listen)| {
-            let client = link.client.with_options(&Link::patient(CONFIRMATION));
-            let name = channel.name.to_string();
-            // It completes when fred has written the request, which proves nothing.
-            begin(async move {
-                if listen { client.subscribe(name).await } else { client.unsubscribe(name).await }
-            })
-        });
+        let rest = rest
+            .into_iter()
+            .map(|(channel, listen)| link.carrier.listen(CONFIRMATION, &channel.name, listen));
         outcomes.push(self.confirm(link, rest.collect()).await);
         outcomes.sort_by_key(is_settled);
         outcomes.into_iter().find(Outcome::is_err).unwrap_or(Ok(()))
@@ -299,12 +294,12 @@ impl Channels {
     async fn confirm(
         &mut self,
         link: &Arc<Link>,
-        asked: Vec<BoxFuture<'static, Result<(), Error>>>,
+        asked: Vec<BoxFuture<'static, Raw<()>>>,
     ) -> Outcome<()> {
         let reply = begin(self.ping(link));
         let (written, mut reply) = future::join(join_all(asked), reply).await;
         for written in written {
-            written.map_err(|error| link.cause(&error, CONFIRMATION))?;
+            written.map_err(|why| link.cause(why, CONFIRMATION))?;
         }
         let mut refused = None;
         for turn in 1..OUT_OF_STEP {
@@ -337,8 +332,8 @@ impl Channels {
         self.confirmations += 1;
         let (link, number) = (Arc::clone(link), self.confirmations.to_string());
         async move {
-            let options = Link::patient(CONFIRMATION);
-            let reply = link.command(&options, "PING", vec![number.into()]).await;
+            let asked = link.carrier.command(&patient(CONFIRMATION), "PING", vec![number.into()]);
+            let reply = asked.await;
             link.noted(reply, CONFIRMATION).and_then(wire::value)
         }
     }

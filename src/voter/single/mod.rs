@@ -1,4 +1,4 @@
-//! One Redis server, by the `fred` client. No type of fred's is seen outside this folder.
+//! One Redis server.
 //!
 //! Two connections: one for scripts, and beside it one that listens. A task keeps them up, watches
 //! whether the server still answers, and replaces a connection on which it does not. On each new
@@ -7,6 +7,7 @@
 // Why two connections, and why fred makes no new one by itself: decision 4 of `docs/design.md`.
 
 mod address;
+mod carrier;
 mod dial;
 mod identity;
 mod link;
@@ -32,7 +33,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use fred::{types::Resp3Frame as Frame, util::sha1_hash};
 use futures::{
     FutureExt,
     future::{self, BoxFuture},
@@ -50,6 +50,7 @@ pub(super) use self::dial::Inquirer;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
 use self::{
+    carrier::{Frame, at_once, sha1_hash},
     identity::{ask, look_call},
     link::{AcksNeeded, Link, Met},
     listen::{Channel, Channels, ListenWish},
@@ -214,11 +215,7 @@ pub(in crate::voter) struct Runner {
 }
 
 impl Runner {
-    /// fred queues a command for its router when the command's future is first polled, with no
-    /// await before that (`basic_request_response` in its `utils.rs`: the one await there is ready
-    /// at once unless blocked connections shall be interrupted). The router writes in that order.
-    ///
-    /// `asking`: the call is for a hash slot that is on its way to this server.
+    /// Sends when first polled. `asking`: the call is for a hash slot that is on its way to this server.
     pub(in crate::voter) async fn run(self: Arc<Self>, call: Call, asking: bool) -> Answers {
         let answers = self.answers(&call, asking).await;
         answers.unwrap_or_else(|cause| call.all_failed(&cause))
@@ -262,12 +259,12 @@ impl Runner {
         let mark = self.looks.mark.as_deref().filter(|_| is_told);
         let packs = link.packs.load(Relaxed);
         let words = wire::arguments(call, text, self.publish(), packs, mark);
-        let options = Link::options(left);
-        let sent = link.command(&options, name, words);
+        let options = at_once(left);
+        let sent = link.carrier.command(&options, name, words);
         let sent = if asking {
             // Both leave with the first poll, in this order. Where something came between them, the
             // server answers as if it had not been asked to.
-            let ask = link.command(&options, "ASKING", Vec::new());
+            let ask = link.carrier.command(&options, "ASKING", Vec::new());
             async { future::join(ask, sent).await.1 }.boxed()
         } else {
             sent

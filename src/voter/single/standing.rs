@@ -13,9 +13,10 @@ use tokio::time;
 
 use super::{
     Address, Gate, IDENTIFICATION, LONGEST, PAUSE, Runner,
+    carrier::Router,
     dial::{Dialer, Primary, superseded},
     identity::{identify, rename},
-    link::{Link, Met, Router},
+    link::{Link, Met},
     listen::Channels,
 };
 use crate::{

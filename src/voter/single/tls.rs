@@ -2,18 +2,17 @@
 
 use std::{fmt, fs, path::PathBuf, sync::Arc, time::Duration};
 
-use fred::{
+use tokio::time;
+use webpki::{EndEntityCert, Error::CertExpired, Error::CertNotValidYet, KeyUsage};
+
+use super::carrier::{
+    TlsConnector, load_native_certs,
     rustls::{
         ClientConfig, RootCertStore,
         crypto::{CryptoProvider, ring},
         pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
     },
-    rustls_native_certs::load_native_certs,
-    types::config::TlsConnector,
 };
-use tokio::time;
-use webpki::{EndEntityCert, Error::CertExpired, Error::CertNotValidYet, KeyUsage};
-
 use crate::{series, voter::SingleFlight};
 
 /// Between two looks at the client's own certificate.

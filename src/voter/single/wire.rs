@@ -1,15 +1,9 @@
-//! What goes over the wire: a call in the words that stand behind `EVALSHA`, and fred's frames and
-//! errors in our own words.
-
-use std::{io, time::Duration};
+//! What goes over the wire: a call in the words that stand behind `EVALSHA`, and frames as values.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use fred::{
-    error::{Error, ErrorKind},
-    types::{Resp3Frame as Frame, Value as Argument},
-};
 use rmp::{Marker, decode, encode};
 
+use super::carrier::{Argument, Frame};
 use crate::{
     proto::{Cause, Reason, ServerError},
     scripts::{Answer, Value},
@@ -66,27 +60,6 @@ fn pack<'a>(to: &mut BytesMut, texts: impl Iterator<Item = &'a str> + Clone) {
     encode::write_array_len(&mut to, count).expect("memory takes it");
     for text in texts {
         encode::write_str(&mut to, text).expect("memory takes it");
-    }
-}
-
-/// What fred says where it did not send a request, word for word. Anything else may have been sent,
-/// so a text that a later version changes errs to the safe side.
-const NEVER_SENT: [&str; 5] = [
-    "Connection closed unexpectedly.",
-    "Client is not initialized.",
-    "Failed to send command to router.",
-    "Failed to route command.",
-    "Max in-flight commands reached.",
-];
-
-/// Why a request got no reply; `trouble` tells the latest of the connection.
-pub(super) fn cause(error: &Error, deadline: Duration, trouble: impl FnOnce() -> Reason) -> Cause {
-    if NEVER_SENT.contains(&error.details()) {
-        Cause::Unreachable(trouble())
-    } else if *error.kind() == ErrorKind::Timeout {
-        Cause::TimedOut(deadline)
-    } else {
-        Cause::Broken(readable(error))
     }
 }
 
@@ -183,50 +156,6 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// fred keeps an I/O error only as its `Debug` text; this brings back what people read.
-pub(super) fn readable(error: &Error) -> Reason {
-    let details = error.details();
-    if let Some(rest) = details.strip_prefix("Os { code: ")
-        && let Some((code, _)) = rest.split_once(',')
-        && let Ok(code) = code.parse()
-    {
-        return io::Error::from_raw_os_error(code).to_string().into();
-    }
-    if details.starts_with("Custom { kind: ")
-        && let Some((_, rest)) = details.split_once("error: ")
-    {
-        return in_words(rest.trim_end_matches(" }").trim_matches('"'));
-    }
-    if *error.kind() == ErrorKind::Timeout {
-        return "no answer to the connection's own requests in time".into();
-    }
-    // A server that does not know a command repeats its arguments, those of the login included.
-    let (what, _) = details.split_once(", with args").unwrap_or((details, ""));
-    Reason::of_server(what.trim_end_matches('.'))
-}
-
-/// rustls has words for its errors too, but fred keeps only their names.
-const TLS_ERRORS: [(&str, &str); 9] = [
-    ("InvalidCertificate(UnknownIssuer", "the server's certificate is of an unknown authority"),
-    ("InvalidCertificate(NotValidForName", "the server's certificate is for another name"),
-    ("InvalidCertificate(Expired", "the server's certificate has expired"),
-    ("InvalidCertificate(", "the server's certificate cannot be used"),
-    ("AlertReceived(CertificateRequired", "the server demands a certificate of the client"),
-    ("AlertReceived(UnknownCA", "the server does not know who signed the client's certificate"),
-    // These say enough themselves.
-    ("AlertReceived(", ""),
-    ("InvalidMessage(", ""),
-    ("PeerIncompatible(", ""),
-];
-
-fn in_words(error: &str) -> Reason {
-    match TLS_ERRORS.iter().find(|(name, _)| error.starts_with(name)) {
-        Some((_, "")) => Reason::of(ServerError::Tls, error),
-        Some((_, words)) => Reason::of(ServerError::Tls, format!("{words}: {error}")),
-        None => error.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,17 +194,6 @@ mod tests {
     }
 
     #[test]
-    fn an_io_error_reads_as_the_system_words_it() {
-        // Every system has this one, and words of its own for it.
-        let raw = || io::Error::from_raw_os_error(1);
-        let words = raw().to_string();
-        assert!(words.ends_with(" (os error 1)"), "{words}");
-        assert_eq!(readable(&Error::from(raw())), words.into());
-        let custom = io::Error::other("failed to lookup address information");
-        assert_eq!(readable(&Error::from(custom)), "failed to lookup address information".into());
-    }
-
-    #[test]
     fn a_packed_answer_reads_as_the_one_that_the_server_would_give() {
         // As `cmsgpack.pack` has {1, 1763987654321, '', 'text', {-1, 300}, 2.9, 1.5, false, true}.
         let packed = b"\x99\x01\xcf\0\0\x01\x9a\xb5\xdb\x86\xb1\xa0\xa4text\x92\xff\xcd\x01\x2c\
@@ -310,14 +228,5 @@ mod tests {
             unpacked(blob(b"\xcf\xff\xff\xff\xff\xff\xff\xff\xff")),
             Ok(Value::Int(i64::MAX))
         );
-    }
-
-    #[test]
-    fn an_unknown_error_counts_as_possibly_sent() {
-        let of = |kind, text| cause(&Error::new(kind, text), Duration::ZERO, || "why".into());
-        let unsent = of(ErrorKind::Canceled, "Connection closed unexpectedly.");
-        assert_eq!(unsent, Cause::Unreachable("why".into()));
-        let unknown = of(ErrorKind::Unknown, "channel closed");
-        assert_eq!(unknown, Cause::Broken("channel closed".into()));
     }
 }

@@ -1,5 +1,5 @@
 use super::{Address, Security};
-use crate::voter::single::address::Secured;
+use crate::voter::single::{address::Secured, carrier::Config};
 
 fn parse(text: &str) -> Result<Address, crate::proto::Error> {
     Address::parse(text, &Security::default())
@@ -10,7 +10,7 @@ fn label(text: &str) -> String {
 }
 
 /// User and password.
-fn login(config: &fred::types::config::Config) -> (Option<&str>, Option<&str>) {
+fn login(config: &Config) -> (Option<&str>, Option<&str>) {
     (config.username.as_deref(), config.password.as_deref())
 }
 

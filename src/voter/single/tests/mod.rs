@@ -2,6 +2,7 @@
 
 mod acks;
 mod address;
+mod carrier;
 mod channels;
 mod faults;
 mod login;
