@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-use super::{Cause, HoldId, Listed, Majorities, Quorum, Rounded, Side, Verdict, VoterReport};
+use super::{
+    Cause, HoldId, Listed, Majorities, Quorum, Rounded, ServerError, Side, Verdict, VoterReport,
+};
 
 /// Anything that went wrong, with the values in the message and the voters' own causes.
 ///
@@ -300,7 +302,7 @@ impl Error {
     pub fn is_permanent(&self) -> bool {
         let refuses = |voter: usize| match self.voters().get(voter).map(|report| &report.verdict) {
             Some(Verdict::Unknown(Cause::Rejected(why) | Cause::Unreachable(why))) => {
-                why.contains("NOPERM")
+                matches!(why.server_error(), Some(ServerError::NotPermitted(_)))
             }
             _ => false,
         };
