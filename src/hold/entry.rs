@@ -88,7 +88,10 @@ impl Entry {
                 Ok(Some(Self::of(hold, now)))
             }
             Err(defeat) if hold.is_held() => {
-                if let Some(marks) = hold.marks_of_force().await {
+                // Silence is no reason to ask more.
+                if !defeat.votes.lacks_quorum()
+                    && let Some(marks) = hold.marks_of_force().await
+                {
                     return Err(hold.found_lost(HoldLoss::Revoked, marks));
                 }
                 let verdicts = defeat.votes.into_verdicts();
