@@ -26,6 +26,12 @@ local function note(key, args, arg)
   end
   local before = tonumber(string.match(latest, '^%d+')) or -1
   if firing ~= '' and tonumber(firing) > before then
+    local lease_ms = redis.call('PTTL', lock)
+    if hold ~= '' and lease_ms > 0 then
+      -- Changes nothing: after a first write a server that is full refuses no other. The work is
+      -- done, and is not to be done again for want of room.
+      redis.call('PEXPIRE', lock, lease_ms)
+    end
     when = math.min(tonumber(when) or now_ms(), now_ms())
     latest = string.format('%s %.0f %s', firing, when, memory_ms)
     -- It is forgotten everywhere at about the same time, however often it is copied.

@@ -60,7 +60,9 @@ pub(crate) fn refused(world: &World, voter: usize, run: &Ran<'_>, before: (&[Rec
     let Ok((-1, _, message)) = run.answer() else { return };
     let hold = run.arg("hold").filter(|_| message.starts_with(OUT_OF_MEMORY));
     let Some(hold) = hold else { return };
-    let asks = run.script().ends_with("/acquire") || run.script().ends_with("/renew");
+    // Who copies what is done has no hold.
+    let is_copy = run.script() == "once/note" && hold.is_empty();
+    let asks = is_copy || run.script().ends_with("/acquire") || run.script().ends_with("/renew");
     let is_wild = locked(&world.ledger).wild.contains(&voter);
     if !asks || !is_wild && standing(run, before).any(|(vote, _)| vote.hold == hold) {
         let what = format!("voter {voter} is full and refuses {} for {hold}", run.script());
