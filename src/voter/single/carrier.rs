@@ -9,8 +9,8 @@
 //! | queues a command when its future is first polled, and writes in that order (`basic_request_response` awaits nothing before) | `a_thousand_requests_run_in_the_order_in_which_they_were_sent` |
 //! | sends what has left although its future is dropped | `a_request_runs_though_its_future_is_dropped` |
 //! | repeats nothing, if it may attempt once | `nothing_runs_twice_however_often_connections_are_cut_under_load` |
-//! | connects once at most, if it has no policy for that and fails fast | `a_carrier_is_of_one_connection` |
-//! | says by its text that a command was not sent: any other text counts as sent | `what_cannot_leave_is_known_not_to_have_left` |
+//! | connects once at most, if it has no policy for that and fails fast; and calls itself connected afterwards | `a_carrier_is_of_one_connection` |
+//! | says by its text that a command was not sent: any other text counts as sent | `an_unknown_error_counts_as_possibly_sent` |
 //! | takes a limit of zero for none | `no_command_is_without_a_limit` |
 //! | keeps to the limit of a custom command, but not of its own `EVALSHA` | `a_stopped_server_is_noticed_under_steady_traffic_and_used_again` |
 //! | tells why a connection ended before its task ends | `why_nobody_can_log_in_is_told_without_the_password` |
