@@ -71,17 +71,18 @@ pub(crate) struct Failure {
     pub(crate) what: String,
     /// Each names its voter; the last may say what to set.
     pub(crate) causes: Vec<String>,
+    /// It stays as it is until somebody changes something.
+    pub(crate) is_permanent: bool,
 }
 
 impl Failure {
     pub(crate) fn new(code: Code, what: impl Into<String>) -> Self {
-        Self { code, what: what.into(), causes: Vec::new() }
+        Self { code, what: what.into(), causes: Vec::new(), is_permanent: false }
     }
 
     /// Whether it may go better another time, without anybody changing something.
     pub(crate) fn passes(&self) -> bool {
-        let lacks_rights = self.causes.iter().any(|cause| cause.contains("NOPERM"));
-        matches!(self.code, Code::Lost | Code::Unavailable) && !lacks_rights
+        matches!(self.code, Code::Lost | Code::Unavailable) && !self.is_permanent
     }
 
     /// What the operating system refused.
@@ -112,7 +113,7 @@ impl From<Error> for Failure {
             _ => None,
         });
         let causes = causes.iter().cloned().chain(login.map(str::to_owned)).collect();
-        Self { code, what, causes }
+        Self { code, what, causes, is_permanent: error.is_permanent() }
     }
 }
 

@@ -112,7 +112,7 @@ fn installed() -> Result<&'static str, Failure> {
     let what = format!("neither `{}` nor `{}` was found in PATH", PROGRAMS[0], PROGRAMS[1]);
     let mend = "install one of them: apt-get install redis-server, dnf install valkey, \
                 apk add valkey, pacman -S valkey or brew install valkey";
-    Err(Failure { code: Code::NotFound, what, causes: vec![mend.to_owned()] })
+    Err(Failure { causes: vec![mend.to_owned()], ..Failure::new(Code::NotFound, what) })
 }
 
 struct Server {

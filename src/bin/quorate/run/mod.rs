@@ -399,7 +399,7 @@ impl Job<'_> {
             let mut voters = quorum.status().await.voters;
             voters.retain(|voter| !voter.counts);
             let causes = voters.iter().map(ToString::to_string).collect();
-            return Err(Failure { code: Code::Lost, what, causes });
+            return Err(Failure { causes, ..Failure::new(Code::Lost, what) });
         }
         match released {
             Err(error) if error.is_lost() => return Err(error.into()),
