@@ -21,12 +21,15 @@ const PERIOD: Duration = Duration::from_secs(3600);
 #[tokio::main]
 #[expect(clippy::disallowed_methods, reason = "the firing is that of now")]
 async fn main() -> Result<(), Error> {
-    let builder = match env::var_os("QUORATE_VOTERS") {
-        Some(_) => Builder::from_env()?,
-        None => Quorate::builder().embedded(&embedded::voters(5)),
+    let (builder, now) = match env::var_os("QUORATE_VOTERS") {
+        Some(_) => (Builder::from_env()?, SystemTime::now()),
+        // The clocks of embedded voters begin then.
+        None => {
+            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+            (Quorate::builder().embedded(&embedded::voters(5)), now)
+        }
     };
     let quorum = builder.connect().await?;
-    let now = SystemTime::now();
     let offset = now.duration_since(SystemTime::UNIX_EPOCH)?.as_secs() % PERIOD.as_secs();
     let offset = Duration::from_secs(offset) + PERIOD / 2;
     let firing = |late: u32| Firing::every(PERIOD, offset, now + late * Duration::from_millis(200));

@@ -119,16 +119,13 @@ pub enum OnceOutcome<T> {
 /// # async fn make_report(_: quorate::Token) -> Result<u32, quorate::Error> { Ok(42) }
 /// # let voters = quorate::embedded::voters(3);
 /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
-/// use std::time::{Duration, SystemTime};
+/// use quorate::OnceOutcome;
 ///
-/// use quorate::{Firing, OnceOutcome};
-///
-/// // On each machine, when its timer fires.
-/// let hour = Duration::from_secs(3600);
-/// let firing = Firing::every(24 * hour, hour, SystemTime::now());
-/// let outcome = quorum.once("report").run(firing, make_report).await?;
+/// // On each machine, for each build. For a job of a timer: `Firing::every(..)`.
+/// let build = 4711;
+/// let outcome = quorum.once("report").run(build, make_report).await?;
 /// assert_eq!(outcome, OnceOutcome::Ran { value: 42, marked: true });
-/// let late = quorum.once("report").run(firing, make_report).await?;
+/// let late = quorum.once("report").run(build, make_report).await?;
 /// assert!(matches!(late, OnceOutcome::Passed { .. }));
 /// # Ok(())
 /// # }
