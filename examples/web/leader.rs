@@ -8,6 +8,9 @@
 //! kill -KILL %2            # within a lease of 30 s another one leads
 //! ```
 //!
+//! In a program of its own it needs `quorate` with the feature `embedded`, and `tokio` with `macros`,
+//! `rt-multi-thread`, `signal` and `time`.
+//!
 //! If no majority of the servers answers, for ten minutes say, the leader stops in time, and one of
 //! the replicas leads again afterwards. Without `QUORATE_VOTERS` one replica runs here for a moment.
 

@@ -1,6 +1,8 @@
 //! A complete HTTP service that works under locks: copy this file, and put your work into
 //! `work_alone`. It answers 409 with `Retry-After` while another request has the lock, has metrics
-//! and a readiness probe, and ends well at SIGTERM. What it needs stands in `Cargo.toml` beside it.
+//! and a readiness probe, and ends well at SIGTERM. It needs `quorate` with the
+//! feature `embedded`, `tokio` with `full`, and `axum`, `metrics-exporter-prometheus`, `serde_json`,
+//! `tracing` and `tracing-subscriber`.
 //!
 //! ```text
 //! export QUORATE_VOTERS="redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3"
