@@ -21,13 +21,12 @@ const PERIOD: Duration = Duration::from_secs(3600);
 #[tokio::main]
 #[expect(clippy::disallowed_methods, reason = "the firing is that of now")]
 async fn main() -> Result<(), Error> {
-    let (builder, now) = match env::var_os("QUORATE_VOTERS") {
-        Some(_) => (Builder::from_env()?, SystemTime::now()),
+    let (builder, now) = if env::var_os("QUORATE_VOTERS").is_some() {
+        (Builder::from_env()?, SystemTime::now())
+    } else {
         // The clocks of embedded voters begin then.
-        None => {
-            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-            (Quorate::builder().embedded(&embedded::voters(5)), now)
-        }
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        (Quorate::builder().embedded(&embedded::voters(5)), now)
     };
     let quorum = builder.connect().await?;
     let offset = now.duration_since(SystemTime::UNIX_EPOCH)?.as_secs() % PERIOD.as_secs();

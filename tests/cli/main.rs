@@ -15,6 +15,7 @@ mod doctor;
 mod full_pipe;
 mod listen;
 mod losses;
+mod once;
 mod processes;
 mod program;
 mod quarantine;
