@@ -24,6 +24,7 @@ mod screen;
 mod settings;
 mod signals;
 mod status;
+mod takeovers;
 mod terminal;
 mod trees;
 mod try_out;
