@@ -34,9 +34,10 @@ local function note(key, args, arg)
     end
     when = math.min(tonumber(when) or now_ms(), now_ms())
     latest = string.format('%s %.0f %s', firing, when, memory_ms)
-    -- It is forgotten everywhere at about the same time, however often it is copied.
-    local left = string.format('%.0f', math.max(when + memory_ms - now_ms(), 1))
-    redis.call('SET', done, latest, 'PX', left)
+    -- It is forgotten everywhere at about the same time, however often it is copied; but not before
+    -- the one that it replaces, by whatever clock.
+    local left = math.max(when + memory_ms - now_ms(), redis.call('PTTL', done), 1)
+    redis.call('SET', done, latest, 'PX', string.format('%.0f', left))
   end
   return 1, now_ms(), '', latest
 end

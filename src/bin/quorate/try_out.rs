@@ -224,8 +224,7 @@ export QUORATE_VOTERS='
 export QUORATE_USER=quorate
 export QUORATE_PASSWORD_FILE='{password}'
 
-1. Hold a lock while a command runs. In a third terminal, after the
-   same exports, the same line waits.
+1. Hold a lock while a command runs. With the same exports, a third one waits.
    quorate run demo -- sh -c 'while sleep 1; do date; done'
 2. Kill a server meanwhile. The command goes on, and new locks are granted.
    kill -9 {last}

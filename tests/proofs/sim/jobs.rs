@@ -10,7 +10,7 @@ use crate::sim::{
 };
 
 /// For so long a firing is remembered: for longer than a schedule takes.
-const KEEP: Duration = Duration::from_hours(1);
+pub(crate) const KEEP: Duration = Duration::from_hours(1);
 
 impl Task {
     /// Does the latest firing again and again, until the faults end.
