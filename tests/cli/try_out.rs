@@ -90,7 +90,7 @@ fn two_seconds_after_the_start_a_lock_is_held_by_the_line_that_is_printed() {
 fn what_it_says_is_broken_between_words() {
     let folder = tempfile::tempdir().expect("a temp dir");
     for (columns, whole) in
-        [(79, "In another terminal:"), (40, "Hold a lock while a command runs. The")]
+        [(79, "In another terminal:"), (40, "With the same exports, a third one")]
     {
         let mut tried = quorate(["try"]);
         let program = tried.get_program().to_str().expect("it is text").to_owned();
