@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Entry;
 use crate::{
-    proto::{Done, DoneSeen, DoneSurvey, Error, Vote},
+    proto::{Done, DoneSeen, DoneSurvey, Error},
     scripts::Answer,
     voter::{Call, Outcome},
 };
@@ -66,10 +66,7 @@ impl Entry {
         let panel = coordinator.panel();
         let sent = coordinator.clock().now();
         let seen = |outcome: &Outcome<Answer>| {
-            let mut verdict = panel.standings.vote(outcome, sent).verdict;
-            if crate::mutant!("not_done_in_quarantine") {
-                verdict = Vote::of(outcome).verdict;
-            }
+            let verdict = panel.standings.vote(outcome, sent).verdict;
             let answer = outcome.as_ref().ok();
             let done = answer.and_then(|answer| Done::parse(answer.text()?));
             let clock = answer.and_then(Answer::left);

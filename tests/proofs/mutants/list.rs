@@ -65,13 +65,13 @@ pub(crate) const ALL: &[Mutant] = &[
     // A waiter that is told so enters the queue, where a hand-off to it may take longer.
     Mutant::new("no_quorum_is_busy", &[WhatIsTold, AnswersInTime, FewestTrips]),
     // What the caller's limit cuts off counts as silence of the voters.
-    Mutant::new("limit_is_taken_for_silence", &[MinorityChangesNothing]).from(401_000_158),
+    Mutant::new("limit_is_taken_for_silence", &[MinorityChangesNothing]).from(401_000_172),
     // An attempt is won when all voters have answered.
     Mutant::new("waits_for_all_grants", &[FewestTrips]),
     // Two sets of voters
 
     // A client of two sets needs a majority of one of them.
-    Mutant::new("one_set_decides", &[TrustEndsEarly, Exclusion, TokensGrow]),
+    Mutant::new("one_set_decides", &[TrustEndsEarly, Exclusion, TokensGrow, DoneOnce]),
     // A ticket, and when a majority is free, is what a majority of the new voters said.
     // Whoever takes a lock for free that is not asks for it without a pause.
     Mutant::new("lowest_of_one_set", &[FairOrder, AnswersInTime, FewestTrips]),
@@ -375,8 +375,6 @@ pub(crate) const ALL: &[Mutant] = &[
     ),
     // The lock is given back before a majority stores that the firing is done.
     Mutant::new("released_before_it_is_noted", &[DoneOnce]),
-    // That a voter in quarantine knows of no firing counts.
-    Mutant::new("not_done_in_quarantine", &[DoneOnce]),
     // While the voters are changed, a majority of one set stores it.
     Mutant::new("done_in_one_set", &[DoneOnce]),
     // A change of the voters leaves it with the old ones.
