@@ -7,8 +7,9 @@
 //! Every client has its own connections, as if it were a process of its own, and lives on the
 //! runtime of the bench: the one thread of all clients of a process is no fleet's. In the first kind of
 //! round all have just connected, as a fleet after a deployment, and ask at the same moment for a
-//! lock that is free. In the second, which follows, all wait for a holder; a third of them belong
-//! to a process that is then killed, and the holder gives the lock back.
+//! lock that is free: a fair mutex, and then, other clients, a mutex. In the second, which follows,
+//! all wait for a holder; a third of them belong to a process that is then killed, and the holder
+//! gives the lock back.
 
 use std::{
     env,
@@ -19,7 +20,7 @@ use std::{
 };
 
 use futures::{StreamExt, stream};
-use quorate::{Error, MutexGuard, Quorate};
+use quorate::{Error, Mutex, MutexGuard, Quorate};
 use quorate_benches::{
     common,
     report::{self, Length, Promised, Report},
@@ -77,21 +78,27 @@ async fn measure(length: Length) -> Report {
         "clients",
         "all at once: seconds until the last has had it",
         "attempts per grant",
+        "a fair mutex, all at once: seconds",
         "a third of the waiters killed: seconds",
         "attempts per grant",
     ]);
     println!("clients   seconds  attempts per grant");
     for &count in crowds {
-        let (mut at_once, mut killed) = (Vec::new(), Vec::new());
+        let (mut at_once, mut in_order, mut killed) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
             let clients = connect(&servers, count).await;
-            at_once.push(all_at_once(&clients, &attempts).await);
+            in_order.push(everybody(fair, &clients, &attempts, async || {}).await);
+            common::close(clients).await;
+            let clients = connect(&servers, count).await;
+            at_once.push(everybody(plain, &clients, &attempts, async || {}).await);
             killed.push(third_killed(&servers, &clients, &attempts).await);
             common::close(clients).await;
         }
-        failures += at_once.iter().chain(&killed).map(|round| round.failures).sum::<usize>();
-        let [at_once, killed] = [at_once, killed].map(median);
-        for (what, round) in [("", &at_once), ("  a third killed", &killed)] {
+        let all = at_once.iter().chain(&in_order).chain(&killed);
+        failures += all.map(|round| round.failures).sum::<usize>();
+        let [at_once, in_order, killed] = [at_once, in_order, killed].map(median);
+        let kinds = [("", &at_once), ("  fair", &in_order), ("  a third killed", &killed)];
+        for (what, round) in kinds {
             let seconds = round.took.as_secs_f64();
             println!("{count:7} {seconds:9.2} {:9.2}{what}", round.attempts);
         }
@@ -105,8 +112,9 @@ async fn measure(length: Length) -> Report {
         let most = at_once.attempts.max(killed.attempts);
         report.bar(&format!("crowd_attempts_per_grant_{count}"), most, ATTEMPTS_LIMIT);
         let [time, killed_time] = time;
+        let in_order = format!("{:.2}", seconds(&in_order));
         let [asked, killed_asked] = [at_once, killed].map(|round| format!("{:.2}", round.attempts));
-        report.row([count.to_string(), time, asked, killed_time, killed_asked]);
+        report.row([count.to_string(), time, asked, in_order, killed_time, killed_asked]);
     }
     #[expect(clippy::cast_precision_loss, reason = "there are few")]
     report.bar("crowd_failures", failures as f64, 0.0);
@@ -133,9 +141,12 @@ async fn connect_to(urls: &[String], count: usize) -> Vec<Quorate> {
     clients.map(|client| client.expect("the servers answer")).collect().await
 }
 
-/// All clients ask at once for a lock that is free.
-async fn all_at_once(clients: &[Quorate], attempts: &Attempts) -> Round {
-    everybody(clients, attempts, async || {}).await
+fn plain(client: &Quorate) -> Mutex {
+    client.mutex(LOCK)
+}
+
+fn fair(client: &Quorate) -> Mutex {
+    client.fair_mutex(LOCK)
 }
 
 /// They wait for a holder, and so do half as many clients of a process that is killed before the
@@ -148,7 +159,7 @@ async fn third_killed(servers: &[RedisServer], clients: &[Quorate], attempts: &A
     let urls = servers.iter().map(RedisServer::url);
     let mut doomed = Worker::start(&program, arguments.into_iter().chain(urls));
     assert_eq!(doomed.says(), "waiting");
-    let round = everybody(clients, attempts, async || {
+    let round = everybody(plain, clients, attempts, async || {
         time::sleep(SETTLE).await;
         doomed.kill();
         guard.release().await.expect("all confirm");
@@ -161,12 +172,17 @@ async fn third_killed(servers: &[RedisServer], clients: &[Quorate], attempts: &A
 /// Everybody locks and releases once. The time counts from the end of `begin`, which runs while
 /// they wait.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures in real time")]
-async fn everybody(clients: &[Quorate], attempts: &Attempts, begin: impl AsyncFnOnce()) -> Round {
+async fn everybody(
+    lock: fn(&Quorate) -> Mutex,
+    clients: &[Quorate],
+    attempts: &Attempts,
+    begin: impl AsyncFnOnce(),
+) -> Round {
     let asked = || attempts.plain.load(Ordering::Relaxed) + attempts.fair.load(Ordering::Relaxed);
     let before = asked();
     let mut waiters = JoinSet::new();
     for client in clients {
-        let mutex = client.mutex(LOCK);
+        let mutex = lock(client);
         waiters.spawn(async move { mutex.lock().await?.release().await });
     }
     begin().await;

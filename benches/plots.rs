@@ -35,10 +35,10 @@ const PLOTS: [Plot; 4] = [
         panels: &SERVERS,
         lines: &[
             ("quorate", "Quorate"),
+            ("on the caller's runtime", "on your own runtime"),
             ("rslock", "rslock"),
             ("distributed-lock", "distributed-lock"),
-            ("plain, redis-rs", "plain, redis-rs"),
-            ("plain, fred", "plain, fred"),
+            ("plain, redis-rs", "plain"),
         ],
     },
     Plot {

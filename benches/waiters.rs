@@ -1,5 +1,5 @@
 //! Many tasks of one client that ask at the same moment: how long until the last has had its lock,
-//! how many fail, and how much memory each takes meanwhile.
+//! how many fail, and how much memory each takes meanwhile. Their client has just connected.
 //!
 //! `cargo bench -p quorate-benches --bench waiters`, about a minute, on Linux. It starts its own
 //! servers. The client has default settings.
@@ -29,9 +29,16 @@ const BARS: Promised = Promised {
         "failed_fair_10000",
         "seconds_read_10000",
         "failed_read_10000",
+        "failed_permit_10000",
         "kib_fair_10000",
     ],
-    short: &["failed_own_200", "failed_mutex_200", "failed_fair_200", "failed_read_200"],
+    short: &[
+        "failed_own_200",
+        "failed_mutex_200",
+        "failed_fair_200",
+        "failed_read_200",
+        "failed_permit_200",
+    ],
 };
 
 /// What every task wants once.
@@ -44,11 +51,12 @@ struct Wish {
     limit: Option<f64>,
 }
 
-const WISHES: [Wish; 4] = [
+const WISHES: [Wish; 5] = [
     Wish { wanted: "a mutex of its own", bar: "own", servers: 5, limit: None },
     Wish { wanted: "one mutex", bar: "mutex", servers: 3, limit: Some(5.0) },
     Wish { wanted: "one fair mutex", bar: "fair", servers: 3, limit: Some(5.0) },
     Wish { wanted: "to read one lock", bar: "read", servers: 3, limit: Some(2.0) },
+    Wish { wanted: "one of 5 permits", bar: "permit", servers: 3, limit: None },
 ];
 
 /// What it came to.
@@ -97,7 +105,6 @@ async fn enter(wish: Wish, count: u32) -> Entered {
     let servers = common::servers(wish.servers);
     let urls = servers.iter().map(RedisServer::url);
     let client = Quorate::connect(urls).await.expect("the servers answer");
-    once(client.clone(), wish, 0).await.expect("nobody has it");
     let before = common::resident();
     let highest = watch_memory();
     let (mut tasks, mut failed, started) = (JoinSet::new(), 0, Instant::now());
@@ -121,6 +128,9 @@ fn once(client: Quorate, wish: Wish, number: u32) -> BoxFuture<'static, Result<(
         }
         "mutex" => async move { client.mutex("one").lock().await?.release().await }.boxed(),
         "fair" => async move { client.fair_mutex("one").lock().await?.release().await }.boxed(),
+        "permit" => {
+            async move { client.semaphore("one", 5).acquire().await?.release().await }.boxed()
+        }
         _ => async move { client.rw_lock("one").read().await?.release().await }.boxed(),
     }
 }

@@ -19,12 +19,20 @@ use quorate_benches::common;
 use quorate_support::RedisServer;
 use redis::aio::MultiplexedConnection;
 use rslock::LockManager;
+use tokio::runtime::Handle;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Ours is the first, and the one that all are compared with the second.
-pub(crate) const SIDES: [&str; 5] =
-    ["quorate", "rslock 0.10", "distributed-lock 0.2", "plain, redis-rs", "plain, fred"];
+/// Ours on the thread of the clients, as by default, and on the caller's runtime; then the one that
+/// both are compared with.
+pub(crate) const SIDES: [&str; 6] = [
+    "quorate",
+    "on the caller's runtime",
+    "rslock 0.10",
+    "distributed-lock 0.2",
+    "plain, redis-rs",
+    "plain, fred",
+];
 
 const LEASE_MS: &str = "30000";
 const OWNER: &str = "a text of some twenty";
@@ -54,9 +62,9 @@ impl Side {
     pub(crate) async fn connect(name: &str, servers: &[RedisServer]) -> Self {
         let urls: Vec<String> = servers.iter().map(RedisServer::url).collect();
         match name {
-            "quorate" => {
-                let client = common::builder(urls).connect().await;
-                Self::Quorate(client.expect("they answer"))
+            "quorate" => Self::quorate(common::builder(urls)).await,
+            "on the caller's runtime" => {
+                Self::quorate(common::builder(urls).runtime(Handle::current())).await
             }
             "rslock 0.10" => Self::Rslock(LockManager::new(urls)),
             "distributed-lock 0.2" => {
@@ -66,6 +74,10 @@ impl Side {
             "plain, redis-rs" => Self::RedisRs(join_all(urls.into_iter().map(redis_rs)).await),
             _ => Self::Fred(join_all(urls.into_iter().map(fred)).await),
         }
+    }
+
+    async fn quorate(builder: quorate::Builder) -> Self {
+        Self::Quorate(builder.connect().await.expect("they answer"))
     }
 
     pub(crate) async fn lock_and_release(&self, name: &str) -> Result<(), Failure> {
