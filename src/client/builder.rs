@@ -177,12 +177,14 @@ impl Builder {
     /// the client does.
     ///
     /// By default clients of servers live on a [thread of their own](crate#runtime), which all of a
-    /// process share. To hand a request to that thread and its answer back costs some tens of
-    /// microseconds; on the runtime of its callers a client saves them. But then **a blocked thread
-    /// of this runtime can lose locks**, whatever its other threads do, and when the runtime ends,
-    /// all calls fail with [`is_closed`](Error::is_closed). Each new connection needs the pool for
-    /// blocking work (`spawn_blocking`) for a moment: while all its threads are taken, a connection
-    /// that ends is not replaced.
+    /// process share. On the runtime of its callers a client saves the way to that thread and back:
+    /// over three servers beside it, a lock and its release of a single task take 310 us in place of
+    /// 362, and on a runtime of one thread 259 us in place of 375; 64 tasks have 1.04 and 1.24 times
+    /// as many locks a second. But then **a blocked thread of this runtime can lose locks**,
+    /// whatever its other threads do, and when the runtime ends, all calls fail with
+    /// [`is_closed`](Error::is_closed). Each new connection needs the pool for blocking work
+    /// (`spawn_blocking`) for a moment: while all its threads are taken, a connection that ends is
+    /// not replaced.
     ///
     /// By default a client of voters inside the process lives on the runtime in which it connects.
     ///
