@@ -4,6 +4,7 @@
 mod carrier;
 mod floors;
 mod guarantees;
+mod record;
 mod server_texts;
 
 use crate::tree::files;
