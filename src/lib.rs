@@ -402,6 +402,8 @@ mod book {
     mod settings {}
     #[doc = include_str!("../docs/comparison.md")]
     mod comparison {}
+    #[doc = include_str!("../docs/switching.md")]
+    mod switching {}
     #[doc = include_str!("../docs/protocol.md")]
     mod protocol {}
     #[doc = include_str!("../docs/versions.md")]
