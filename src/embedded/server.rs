@@ -1,14 +1,16 @@
 //! The voter's inside: its data, its connections, what is under way on them, and what happens to
-//! all of this; and what a client has of it.
+//! all of this.
+
+mod connection;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt, mem,
-    sync::{Arc, Mutex, Weak},
+    mem,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use futures::future::{self, BoxFuture};
+pub(super) use connection::Connection;
 use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
@@ -20,18 +22,13 @@ use super::{
 };
 use crate::{
     clock::{Clock, Machine, Moment},
-    proto::{Cause, ClockOffset, Reason, ServerReport},
-    scripts::{Answer, Value},
-    voter::{
-        Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp, lock,
-    },
+    proto::{Cause, Reason},
+    scripts::Value,
+    voter::{Birth, Call, Ear, KeySearch, KeysFound, ONLY, Outcome, Stamp, lock},
 };
 
 /// How often a client looks who a voter is, as it does at a server.
 const LOOKS: Duration = Duration::from_secs(10);
-
-/// How long an answer is waited for where the request says nothing about it.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One embedded voter.
 pub(super) struct Server {
@@ -108,35 +105,29 @@ pub(super) struct Link {
 
 type Asker = oneshot::Sender<Outcome<Value>>;
 
-/// What a client asks for.
-enum Errand {
+/// Something on its way, there or back.
+struct Parcel {
+    connection: ConnectionId,
+    // As of the connection, which may be gone when it arrives.
+    client: Arc<str>,
+    runtime: Handle,
+    /// What goes wrong with it.
+    fate: Vec<Fault>,
+    /// Who waits for the answer, unless the connection was cut since.
+    asker: Option<Asker>,
+    content: Content,
+}
+
+/// What a client asks for, and what goes back to it.
+enum Content {
     Run(Call),
     Subscribe(Arc<str>),
     Unsubscribe(Arc<str>),
     Identify,
     /// The same, asked by the connection itself now and then.
     Look,
-}
-
-/// Something on its way.
-struct Parcel {
-    connection: ConnectionId,
-    /// Who waits for the answer, unless the connection was cut since.
-    asker: Option<Asker>,
-    content: Content,
-}
-
-enum Content {
-    Request(Request),
     Answer(Outcome<Value>),
     Message(Message),
-}
-
-struct Request {
-    client: Arc<str>,
-    runtime: Handle,
-    errand: Errand,
-    fate: Vec<Fault>,
 }
 
 impl Server {
@@ -173,12 +164,6 @@ impl Server {
             act(self);
         }
         result
-    }
-
-    /// Does what is due at `at`.
-    async fn wake(self: Arc<Self>, at: Moment) {
-        self.clock.sleep_until(at).await;
-        self.act(|_| ());
     }
 }
 
@@ -342,7 +327,7 @@ impl ServerState {
         let former = self.count();
         let Some(link) = self.links.get_mut(&id) else { return };
         for parcel in self.under_way.values_mut().filter(|parcel| parcel.connection == id) {
-            if let Content::Request(Request { errand: Errand::Run(_), .. }) = parcel.content {
+            if let Content::Run(_) = parcel.content {
                 parcel.connection = former;
                 link.forsaken.extend(parcel.asker.take());
             }
@@ -411,7 +396,7 @@ impl ServerState {
 
     /// A client looks who answers on its connection; nothing where that is closed.
     fn look(&mut self, id: ConnectionId) -> Option<Outcome<oneshot::Receiver<Outcome<Value>>>> {
-        self.links.contains_key(&id).then(|| self.send(id, Errand::Look))
+        self.links.contains_key(&id).then(|| self.send(id, Content::Look))
     }
 
     /// The answer to that has arrived.
@@ -450,19 +435,19 @@ impl ServerState {
     fn send(
         &mut self,
         id: ConnectionId,
-        errand: Errand,
+        content: Content,
     ) -> Outcome<oneshot::Receiver<Outcome<Value>>> {
         let number = self.count();
         let unreachable = |why: &str| Cause::Unreachable(why.into());
         let link = self.links.get_mut(&id).ok_or_else(|| unreachable("closed"))?;
         let mut script = None;
-        match &errand {
-            Errand::Run(call) => script = Some(call.script.name),
-            Errand::Subscribe(channel) => drop(link.wanted.insert(Arc::clone(channel))),
-            Errand::Unsubscribe(channel) => drop(link.wanted.remove(channel)),
-            Errand::Identify | Errand::Look => {}
+        match &content {
+            Content::Run(call) => script = Some(call.script.name),
+            Content::Subscribe(channel) => drop(link.wanted.insert(Arc::clone(channel))),
+            Content::Unsubscribe(channel) => drop(link.wanted.remove(channel)),
+            _ => {}
         }
-        let is_look = matches!(errand, Errand::Look);
+        let is_look = matches!(content, Content::Look);
         if self.condition == ServerCondition::Killed {
             return Err(unreachable("killed"));
         }
@@ -480,8 +465,8 @@ impl ServerState {
         link.last_there = at;
         let (client, runtime) = (Arc::clone(&link.client), link.runtime.clone());
         self.look_again(&runtime, at);
-        let content = Content::Request(Request { client, runtime, errand, fate });
-        let parcel = Parcel { connection: id, asker: Some(asker), content };
+        let (connection, asker) = (id, Some(asker));
+        let parcel = Parcel { connection, client, runtime, fate, asker, content };
         self.under_way.insert((at, number), parcel);
         Ok(answered)
     }
@@ -490,16 +475,19 @@ impl ServerState {
     fn settle(&mut self) {
         loop {
             self.announce();
-            let Some(Parcel { connection, asker, content }) = self.take_arrived() else { break };
-            match (content, asker) {
-                (Content::Request(request), asker) => self.serve(connection, request, asker),
-                (Content::Answer(outcome), Some(asker)) => answer(asker, outcome),
-                (Content::Answer(_), None) => {}
-                (Content::Message(message), _) => {
+            let Some(parcel) = self.take_arrived() else { break };
+            match parcel {
+                Parcel { content: Content::Answer(outcome), asker, .. } => {
+                    if let Some(asker) = asker {
+                        answer(asker, outcome);
+                    }
+                }
+                Parcel { content: Content::Message(message), connection, .. } => {
                     let Some(link) = self.links.get(&connection) else { continue };
                     let ear = Arc::clone(&link.ear);
                     self.after.push(Box::new(move |_| ear.called(&message.channel, &message.text)));
                 }
+                request => self.serve(request),
             }
         }
     }
@@ -508,8 +496,9 @@ impl ServerState {
     fn take_arrived(&mut self) -> Option<Parcel> {
         let runs = self.condition == ServerCondition::Running;
         let arrived = self.under_way.range(..=(self.now, u64::MAX));
-        let mut arrived =
-            arrived.filter(|(_, parcel)| runs || !matches!(parcel.content, Content::Request(_)));
+        let goes_back =
+            |parcel: &Parcel| matches!(parcel.content, Content::Answer(_) | Content::Message(_));
+        let mut arrived = arrived.filter(|(_, parcel)| runs || goes_back(parcel));
         let first = *arrived.next()?.0;
         self.under_way.remove(&first)
     }
@@ -519,36 +508,36 @@ impl ServerState {
         for message in self.database.channels.take_published() {
             let connection = message.listener;
             let Some(link) = self.links.get(&connection) else { continue };
-            let client = &link.client;
-            let sent = Sent { client, script: None, is_message: true, is_look: false };
+            let (client, runtime) = (Arc::clone(&link.client), link.runtime.clone());
+            let sent = Sent { client: &client, script: None, is_message: true, is_look: false };
             let fate = self.rules.decide_fate(&sent);
             if !fate.contains(&Fault::DropReplies) && !fate.contains(&Fault::DropRequests) {
-                let (content, runtime) = (Content::Message(message), link.runtime.clone());
-                self.send_back(Parcel { connection, asker: None, content }, &fate, &runtime);
+                let (asker, content) = (None, Content::Message(message));
+                self.send_back(Parcel { connection, client, runtime, fate, asker, content });
             }
         }
     }
 
-    fn serve(&mut self, connection: ConnectionId, request: Request, asker: Option<Asker>) {
-        let Request { client, runtime, errand, fate } = request;
+    fn serve(&mut self, request: Parcel) {
+        let Parcel { connection, client, runtime, fate, asker, content } = request;
         let mut outcome = Ok(Value::Nil);
-        match errand {
+        match content {
             _ if fate.contains(&Fault::CutBeforeRun) => {}
-            Errand::Run(call) => {
+            Content::Run(call) => {
                 outcome = self.run(&client, &call, &fate, false);
                 if fate.contains(&Fault::RunTwice) {
                     // What it leaves counts, not what it says.
                     drop(self.run(&client, &call, &fate, true));
                 }
             }
-            Errand::Subscribe(channel) if self.links.contains_key(&connection) => {
+            Content::Subscribe(channel) if self.links.contains_key(&connection) => {
                 self.database.channels.subscribe(connection, &channel);
             }
-            Errand::Unsubscribe(channel) => {
+            Content::Unsubscribe(channel) => {
                 self.database.channels.unsubscribe(connection, &channel);
             }
             // What it answers is read when the answer arrives.
-            Errand::Subscribe(_) | Errand::Identify | Errand::Look => {}
+            _ => {}
         }
         let is_cut = fate.contains(&Fault::CutBeforeRun) || fate.contains(&Fault::CutAfterRun);
         if is_cut || fate.contains(&Fault::DropReplies) {
@@ -557,7 +546,7 @@ impl ServerState {
             }
         } else {
             let content = Content::Answer(outcome);
-            self.send_back(Parcel { connection, asker, content }, &fate, &runtime);
+            self.send_back(Parcel { connection, client, runtime, fate, asker, content });
         }
         if is_cut {
             self.cut_off(connection);
@@ -601,13 +590,13 @@ impl ServerState {
         reply.map(Value::from).map_err(|message| Cause::Rejected(Reason::of_server(message)))
     }
 
-    fn send_back(&mut self, parcel: Parcel, fate: &[Fault], runtime: &Handle) {
-        let mut at = self.now + delays(fate).1;
+    fn send_back(&mut self, parcel: Parcel) {
+        let mut at = self.now + delays(&parcel.fate).1;
         if let Some(link) = self.links.get_mut(&parcel.connection) {
             at = at.max(link.last_back);
             link.last_back = at;
         }
-        self.look_again(runtime, at);
+        self.look_again(&parcel.runtime, at);
         let number = self.count();
         self.under_way.insert((at, number), parcel);
     }
@@ -616,7 +605,11 @@ impl ServerState {
         if at > self.now {
             let runtime = runtime.clone();
             self.after.push(Box::new(move |server| {
-                runtime.spawn(Arc::clone(server).wake(at));
+                let server = Arc::clone(server);
+                runtime.spawn(async move {
+                    server.clock.sleep_until(at).await;
+                    server.act(|_| ());
+                });
             }));
         }
     }
@@ -633,147 +626,4 @@ impl Link {
 /// Whoever asked may have gone: then nobody misses the answer.
 fn answer(asker: Asker, outcome: Outcome<Value>) {
     drop(asker.send(outcome));
-}
-
-/// A client's connection. It ends when it is dropped.
-pub(super) struct Connection {
-    server: Arc<Server>,
-    clock: Clock,
-    id: ConnectionId,
-    /// Ends the task that looks who answers.
-    _open: oneshot::Sender<()>,
-}
-
-impl Connection {
-    /// Connects a client of this clock. Timers run on the current runtime.
-    pub(super) fn open(server: Arc<Server>, ear: Arc<dyn Ear>, clock: Clock) -> Self {
-        let id = server.act(|state| state.connect(ear, clock.clone()));
-        let looks = look(Arc::downgrade(&server), id, clock.clone());
-        let (open, closed) = oneshot::channel();
-        clock.spawn(&Handle::current(), async move {
-            tokio::select! {
-                biased;
-                _ = closed => {}
-                () = looks => {}
-            }
-        });
-        Self { server, clock, id, _open: open }
-    }
-
-    fn ask(
-        &self,
-        errand: Errand,
-        deadline: Duration,
-    ) -> impl Future<Output = Outcome<Value>> + use<> {
-        let sent = self.server.act(|state| state.send(self.id, errand));
-        let clock = self.clock.clone();
-        async move {
-            tokio::select! {
-                biased;
-                outcome = sent? => outcome.unwrap_or_else(|_| Err(Cause::Broken("closed".into()))),
-                () = clock.sleep(deadline) => Err(Cause::TimedOut(deadline)),
-            }
-        }
-    }
-
-    fn ask_for_nothing(&self, errand: Errand) -> BoxFuture<'static, Outcome<()>> {
-        let answer = self.ask(errand, PATIENCE);
-        Box::pin(async move { answer.await.map(drop) })
-    }
-}
-
-/// Looks again and again who answers on a connection, and tells its ear, until it is closed.
-async fn look(server: Weak<Server>, id: ConnectionId, clock: Clock) {
-    let act = |action: &mut dyn FnMut(&mut ServerState)| {
-        Weak::upgrade(&server).map(|server| server.act(action))
-    };
-    loop {
-        let mut pause = LOOKS;
-        if act(&mut |state| pause = state.look_every).is_none() {
-            return;
-        }
-        clock.sleep(pause).await;
-        let (asked, mut sent) = (clock.now(), None);
-        act(&mut |state| sent = state.look(id));
-        let Some(sent) = sent else { return };
-        let Ok(answer) = sent else { continue };
-        let is_answered = tokio::select! {
-            biased;
-            answer = answer => answer.is_ok_and(|answer| answer.is_ok()),
-            () = clock.sleep(PATIENCE) => false,
-        };
-        if is_answered {
-            act(&mut |state| state.show(id, asked));
-        }
-    }
-}
-
-impl Node for Connection {
-    fn send(&self, call: Call) -> BoxFuture<'static, Answers> {
-        let (deadline, requests, width) = (call.deadline, call.requests.len(), call.script.width);
-        let answer = self.ask(Errand::Run(call), deadline);
-        Box::pin(async move {
-            match answer.await {
-                Ok(value) => Answer::each(value, requests, width),
-                Err(cause) => vec![Err(cause); requests],
-            }
-        })
-    }
-
-    fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.ask_for_nothing(Errand::Subscribe(channel))
-    }
-
-    fn unsubscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>> {
-        self.ask_for_nothing(Errand::Unsubscribe(channel))
-    }
-
-    fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
-        let (server, answer) = (Arc::clone(&self.server), self.ask(Errand::Identify, PATIENCE));
-        Box::pin(async move {
-            answer.await?;
-            Ok(server.act(|state| state.life.identity(state.now)))
-        })
-    }
-
-    fn rename(&self, _: usize) -> BoxFuture<'static, Outcome<()>> {
-        self.server.act(|state| {
-            let met = state.links.get(&self.id).and_then(|link| link.birth.clone());
-            state.rename(met.as_ref());
-        });
-        Box::pin(future::ready(Ok(())))
-    }
-
-    fn survey(&self, _calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
-        let wall = self.clock.wall();
-        let info = self.server.act(|state| {
-            state.must_run()?;
-            let clock = ClockOffset::new(state.machine.wall(), wall, Duration::ZERO);
-            Ok(state.life.survey(clock, state.now))
-        });
-        let report = ServerReport { server: self.server.label.to_string(), info };
-        Box::pin(future::ready(Ok(vec![report])))
-    }
-
-    fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>> {
-        let found = self.server.act(|state| state.search(&search));
-        Box::pin(future::ready(found))
-    }
-
-    fn close(&self) -> BoxFuture<'static, ()> {
-        let (server, id) = (Arc::clone(&self.server), self.id);
-        Box::pin(async move { server.act(|state| state.close(id)) })
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.server.act(|state| state.close(self.id));
-    }
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Connection({} to {})", self.id, self.server.label)
-    }
 }
