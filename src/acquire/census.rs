@@ -139,17 +139,17 @@ impl ElectionWatch {
         }
     }
 
-    /// Who leads, when that has changed since the last answer. Fails where the client is closed.
-    pub(crate) async fn next(&mut self) -> Result<LedBy, Error> {
+    /// Who leads, when that has changed since the last answer. `None`: the client is closed.
+    pub(crate) async fn next(&mut self) -> Option<LedBy> {
         let coordinator = Arc::clone(&self.coordinator);
-        let led_by =
-            coordinator.gate.within(async { Ok(self.until_new(&coordinator).await) }).await?;
+        let news = async { Ok(self.until_new(&coordinator).await) };
+        let led_by = coordinator.gate.within(news).await.ok()?;
         self.series.tell(match &led_by {
             Ok(Some(_)) => "leader",
             Ok(None) => "no_leader",
             Err(_) => "unknown",
         });
-        Ok(led_by)
+        Some(led_by)
     }
 
     async fn until_new(&mut self, coordinator: &Coordinator) -> LedBy {

@@ -41,6 +41,7 @@ pub(crate) use claim::{Claim, SeenBefore, Won};
 pub(crate) use line::Turn;
 pub(crate) use panel::Panel;
 pub(crate) use succession::{Inherited, Succession};
+pub(crate) use waiting::NotGranted;
 pub(crate) use wakeup::{VoterEar, Wakeups};
 
 use crate::{

@@ -11,6 +11,7 @@ use super::{
     ears::Ears,
     gate::Admitted,
     line::Turn,
+    waiting::NotGranted,
 };
 use crate::{
     clock::Moment,
@@ -143,7 +144,7 @@ impl Waiter<'_> {
     pub(crate) async fn wait(
         &mut self,
         mut admitted: Option<Admitted<'_>>,
-    ) -> Result<Result<Box<Won>, Refusal>, Error> {
+    ) -> Result<Box<Won>, NotGranted> {
         let coordinator = Arc::clone(&self.coordinator);
         let clock = &coordinator.clock;
         loop {
@@ -160,18 +161,17 @@ impl Waiter<'_> {
                     }
                     let end = match (self.bid(admitted.take()).await, self.wait.denial()) {
                         (Ok(end), _) => end,
-                        (Err(error), _) if error.is_invalid() => return Err(error),
-                        (Err(_), Some(denial)) => {
+                        (Err(overloaded), Some(denial)) if !overloaded.is_invalid() => {
                             let (record, denial) = (&self.record, denial.clone());
-                            return coordinator.report_denial(record, denial);
+                            return Err(coordinator.report_denial(record, denial));
                         }
-                        (Err(overloaded), None) => return Err(overloaded),
+                        (Err(error), _) => return Err(error.into()),
                     };
                     match end {
                         BidEnd::Won(won) => {
                             self.turn.count_grant();
                             self.turn.tell(won.denial());
-                            return Ok(Ok(won));
+                            return Ok(won);
                         }
                         BidEnd::Lost(defeat) => {
                             let chance = coordinator.chance();
@@ -185,8 +185,7 @@ impl Waiter<'_> {
                 }
                 WaitNext::Sleep(until) => clock.sleep_until(until).await,
                 WaitNext::GiveUp(denial) => {
-                    let record = &self.record;
-                    return coordinator.report_denial(record, *denial);
+                    return Err(coordinator.report_denial(&self.record, *denial));
                 }
             }
         }

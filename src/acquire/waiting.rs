@@ -12,6 +12,20 @@ use crate::{
     proto::{Denial, Error, HoldId, HolderKind, Kind, Limit, Outage, Refusal, Rules, Taker, Votes},
 };
 
+/// Why a caller does not get the lock.
+#[derive(Debug)]
+pub(crate) enum NotGranted {
+    /// It is another's, by what voters said to the last attempt before the limit.
+    Held(Refusal),
+    Failed(Error),
+}
+
+impl From<Error> for NotGranted {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl Coordinator {
     /// Joins the line for a lock. A caller that shares the lock has a line of its own, unless it
     /// waits in the order of asking. `waits`: whether it may wait.
@@ -30,17 +44,17 @@ impl Coordinator {
         self: &Arc<Self>,
         record: &LockRecord,
         turn: &Turn<'_>,
-    ) -> Result<Result<Box<Won>, Refusal>, Error> {
+    ) -> Result<Box<Won>, NotGranted> {
         turn.ask();
         match self.ask_once(record, record.rules()).await {
             Ok(won) => {
                 turn.tell(won.denial());
-                Ok(Ok(Box::new(won)))
+                Ok(Box::new(won))
             }
             Err(defeat) => {
                 let denial = Denial::of(defeat, turn.known().1, self.clock.now());
                 turn.tell(denial.clone());
-                self.report_denial(record, denial)
+                Err(self.report_denial(record, denial))
             }
         }
     }
@@ -53,7 +67,7 @@ impl Coordinator {
         place: &'a LinePlace,
         record: &'a LockRecord,
         limit: Limit,
-    ) -> impl Future<Output = Result<Result<Turn<'a>, Refusal>, Error>> {
+    ) -> impl Future<Output = Result<Turn<'a>, NotGranted>> {
         let patience = self.settings.quorum_timeout;
         async move {
             if limit == Limit::Never {
@@ -61,33 +75,26 @@ impl Coordinator {
                 let outage = tokio::select! {
                     biased;
                     outage = place.silence(outlasts) => outage,
-                    turn = place.turn() => return Ok(Ok(turn)),
+                    turn = place.turn() => return Ok(turn),
                 };
-                return Err(self.no_quorum(record, outage));
+                return Err(self.no_quorum(record, outage).into());
             }
             let in_time = self.turn_in_time(place, record.rules(), limit);
-            match in_time.await {
-                Some(turn) => Ok(Ok(turn)),
-                None => self.no_turn_in_time(place, record),
-            }
+            in_time.await.ok_or_else(|| self.no_turn_in_time(place, record))
         }
     }
 
     /// The answer to a caller who has waited for its turn in vain until its limit.
-    fn no_turn_in_time<T>(
-        &self,
-        place: &LinePlace,
-        record: &LockRecord,
-    ) -> Result<Result<T, Refusal>, Error> {
+    fn no_turn_in_time(&self, place: &LinePlace, record: &LockRecord) -> NotGranted {
         let (since, until) = (place.came(), self.clock.now());
         if place.is_held_up() {
-            return Err(overloaded(record.info().name.as_str(), until.since(since)));
+            return overloaded(record.info().name.as_str(), until.since(since)).into();
         }
         if let Some(denial) = place.known() {
             return self.report_denial(record, denial);
         }
         let votes = Votes::new(self.panel.quorum);
-        Err(self.no_quorum(record, Outage { since, asked: until, until, votes }))
+        self.no_quorum(record, Outage { since, asked: until, until, votes }).into()
     }
 
     /// Waits for the first place until the limit. A caller that asks once waits until the first in
@@ -117,15 +124,11 @@ impl Coordinator {
         place.first_verdict(clock, deadline).await
     }
 
-    /// The result for a caller that gave up: who has the lock, or an error if no majority answered.
-    pub(crate) fn report_denial<T>(
-        &self,
-        record: &LockRecord,
-        denial: Denial,
-    ) -> Result<Result<T, Refusal>, Error> {
+    /// For a caller that gave up: who has the lock, or an error if no majority answered.
+    pub(crate) fn report_denial(&self, record: &LockRecord, denial: Denial) -> NotGranted {
         match denial {
-            Denial::Held(refusal) => Ok(Err(refusal)),
-            Denial::NoQuorum(outage) => Err(self.no_quorum(record, *outage)),
+            Denial::Held(refusal) => NotGranted::Held(refusal),
+            Denial::NoQuorum(outage) => self.no_quorum(record, *outage).into(),
         }
     }
 

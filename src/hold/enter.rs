@@ -7,10 +7,10 @@ use tracing::{Span, field::Empty};
 
 use super::{Entry, Hold, Holds, entry::REENTRY};
 use crate::{
-    acquire::{Coordinator, Inherited, Succession, Turn, Won},
+    acquire::{Coordinator, Inherited, NotGranted, Succession, Turn, Won},
     clock::{Clock, Moment},
     kinds::LockRecord,
-    proto::{Denial, Error, HoldLimit, Kind, Limit, Owner, Refusal},
+    proto::{Error, HoldLimit, Kind, Limit, Owner},
     series::LockSeries,
 };
 
@@ -32,34 +32,37 @@ pub(crate) struct LockRequest {
 impl LockRequest {
     /// Enters the lock. `None`: it is another's, and the limit came.
     pub(crate) async fn enter(&self, limit: Limit) -> Result<Option<Entry>, Error> {
-        self.enter_unless_refused(limit).await.map(Result::ok)
+        match self.enter_unless_refused(limit).await {
+            Ok(entered) => Ok(Some(entered)),
+            Err(NotGranted::Held(_)) => Ok(None),
+            Err(NotGranted::Failed(error)) => Err(error),
+        }
     }
 
     /// Enters the lock, or says in an error who has it when the limit comes.
     pub(crate) async fn enter_or_busy(&self, limit: Limit) -> Result<Entry, Error> {
-        match self.enter_unless_refused(limit).await? {
-            Ok(entered) => Ok(entered),
-            Err(refusal) => Err(self.coordinator.busy(&self.record, refusal)),
-        }
+        self.enter_unless_refused(limit).await.map_err(|why| match why {
+            NotGranted::Held(refusal) => self.coordinator.busy(&self.record, refusal),
+            NotGranted::Failed(error) => error,
+        })
     }
 
     /// Enters the lock, or is told what voters said to the last attempt before the limit.
-    pub(crate) async fn enter_unless_refused(
-        &self,
-        limit: Limit,
-    ) -> Result<Result<Entry, Refusal>, Error> {
+    pub(crate) async fn enter_unless_refused(&self, limit: Limit) -> Result<Entry, NotGranted> {
         let mut seen = AcquireSpan::start(&self.coordinator, &self.record, limit);
-        let entered = self.coordinator.gate().within(self.seek(&seen)).await;
+        let sought = async { Ok(self.seek(&seen).await) };
+        let entered = self.coordinator.gate().within(sought).await;
+        let entered = entered.unwrap_or_else(|closed| Err(closed.into()));
         seen.outcome = match &entered {
-            Ok(Ok(_)) => "granted",
-            Ok(Err(_)) => "held",
-            Err(error) if error.is_no_quorum() => "no_quorum",
-            Err(_) => "error",
+            Ok(_) => "granted",
+            Err(NotGranted::Held(_)) => "held",
+            Err(NotGranted::Failed(error)) if error.is_no_quorum() => "no_quorum",
+            Err(NotGranted::Failed(_)) => "error",
         };
         entered
     }
 
-    async fn seek(&self, seen: &AcquireSpan<'_>) -> Result<Result<Entry, Refusal>, Error> {
+    async fn seek(&self, seen: &AcquireSpan<'_>) -> Result<Entry, NotGranted> {
         let (clock, standings) = (self.coordinator.clock(), &self.coordinator.panel().standings);
         loop {
             let stood_still = standings.stood_still();
@@ -70,14 +73,13 @@ impl LockRequest {
                 Some(own) = own_hold => own?,
                 asked = self.ask_in_line(seen.limit) => match asked {
                     // The voters that showed first that this client stood still did not count yet.
-                    Err(error)
+                    Err(NotGranted::Failed(error))
                         if error.is_no_quorum() && stood_still != standings.stood_still() =>
                     {
                         continue;
                     }
-                    Err(error) => return Err(error),
+                    Err(why) => return Err(why),
                     Ok(SeekOutcome::Own(own)) => own,
-                    Ok(SeekOutcome::Refused(refusal)) => return Ok(Err(refusal)),
                     Ok(SeekOutcome::Won(won, succession)) => {
                         let now = clock.now();
                         // It stood still while it asked: the votes may be as old as that, and too
@@ -86,7 +88,7 @@ impl LockRequest {
                             continue;
                         }
                         seen.won(&won, now);
-                        return Ok(Ok(self.first(*won, succession, now)));
+                        return Ok(self.first(*won, succession, now));
                     }
                 }
             };
@@ -97,7 +99,7 @@ impl LockRequest {
                 Entry::again(hold, Some((rules.terms, self.renewed)), REENTRY).await?
             };
             if let Some(entry) = entry {
-                return Ok(Ok(entry));
+                return Ok(entry);
             }
             // Its last guard has left since it was found: then it is to be acquired like any other.
         }
@@ -121,7 +123,7 @@ impl LockRequest {
 
     /// When the line of this client has come to it: from a place in the lock's queue, if that is
     /// where everybody waits.
-    async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, Error> {
+    async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, NotGranted> {
         let Self { coordinator, record, .. } = self;
         let waits = limit.waits();
         // Who shares the lock mostly finds no line before it, so it takes a place there only
@@ -138,18 +140,17 @@ impl LockRequest {
         } else {
             // Others may ask meanwhile.
             admitted = None;
-            match coordinator.come_first(&place, record, limit).await? {
-                Ok(turn) => turn,
-                Err(refusal) => return Ok(SeekOutcome::Refused(refusal)),
-            }
+            coordinator.come_first(&place, record, limit).await?
         };
+        // What voters said before, to a caller that asks them no more.
+        let denied = |denial| coordinator.report_denial(record, denial);
         match self.inherit(&turn, limit).await {
             Inherited::Hold(won, succession) => {
                 return Ok(SeekOutcome::Won(won, Some(succession)));
             }
             Inherited::TimeIsUp => {
                 if let Some(denial) = place.known() {
-                    return self.denied(denial);
+                    return Err(denied(denial));
                 }
             }
             Inherited::Nothing => {}
@@ -159,35 +160,16 @@ impl LockRequest {
             return Ok(SeekOutcome::Own(own));
         }
         let leave = coordinator.admit(admitted, &record.info().name, limit, Some(&turn));
-        let admitted = match leave.await {
-            Ok(admitted) => admitted,
-            Err(overloaded) => {
-                let Some(denial) = place.heard() else { return Err(overloaded) };
-                return self.denied(denial);
-            }
-        };
-        let won = if waits {
-            coordinator.place(record, limit, &turn).wait(Some(admitted)).await
+        let admitted =
+            leave.await.map_err(|overloaded| place.heard().map_or(overloaded.into(), denied))?;
+        let mut won = if waits {
+            coordinator.place(record, limit, &turn).wait(Some(admitted)).await?
         } else {
             let _admitted = admitted;
-            coordinator.ask_in_turn(record, &turn).await
+            coordinator.ask_in_turn(record, &turn).await?
         };
-        Ok(match won? {
-            Ok(mut won) => {
-                let succession = self.hands_on.then(|| turn.begin_tenure(coordinator, &mut won));
-                SeekOutcome::Won(won, succession.flatten())
-            }
-            Err(refusal) => SeekOutcome::Refused(refusal),
-        })
-    }
-
-    /// What voters said before, to a caller that asks them no more.
-    fn denied(&self, denial: Denial) -> Result<SeekOutcome, Error> {
-        let known = self.coordinator.report_denial(&self.record, denial)?;
-        Ok(match known {
-            Ok(won) => SeekOutcome::Won(won, None),
-            Err(refusal) => SeekOutcome::Refused(refusal),
-        })
+        let succession = self.hands_on.then(|| turn.begin_tenure(coordinator, &mut won));
+        Ok(SeekOutcome::Won(won, succession.flatten()))
     }
 
     /// What a task of this client hands on in time, if it may be taken.
@@ -264,7 +246,6 @@ enum SeekOutcome {
     Own(Own),
     /// With the right to hand it on.
     Won(Box<Won>, Option<Succession>),
-    Refused(Refusal),
 }
 
 /// Records the time to the answer, also where the caller gave up.

@@ -468,7 +468,7 @@ fn changes(
     let begin = async move { ElectionWatch::start(&coordinator, asked) };
     stream::once(begin).flat_map(|watch| {
         stream::unfold(watch, async |mut watch| {
-            let observed = match watch.next().await.ok()? {
+            let observed = match watch.next().await? {
                 Ok(Some(leader)) => Observed::Leader(leader),
                 Ok(None) => Observed::NoLeader,
                 Err(error) => Observed::Unknown(error),

@@ -347,7 +347,8 @@ pub(super) async fn wait<G>(
     request: Result<LockRequest, Error>,
     guard: fn(Entry) -> G,
 ) -> Result<G, Error> {
-    request?.enter(Limit::Never).await.map(without_limit).map(guard)
+    let entered = request?.enter(Limit::Never).await?;
+    Ok(guard(entered.expect("only at a limit the answer is that the lock is held")))
 }
 
 /// Enters a lock before the limit, if it can.
@@ -399,9 +400,4 @@ pub(crate) fn after_work<T, E: From<Error>>(
 
 pub(super) fn given_token(entry: &Entry) -> Token {
     entry.token().expect("only reads have none")
-}
-
-/// What a call without a limit came to: it waits until it has the lock.
-pub(super) fn without_limit<T>(entered: Option<T>) -> T {
-    entered.expect("only at a limit the answer is that the lock is held")
 }

@@ -2,14 +2,11 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-use futures::{FutureExt, TryFutureExt, future::join_all};
+use futures::{FutureExt, future::join_all};
 
-use super::{
-    LockHandle, LockParts, Mutex, RwLock,
-    handle::{after_work, without_limit},
-};
+use super::{LockHandle, LockParts, Mutex, RwLock, handle::after_work};
 use crate::{
-    acquire::Coordinator,
+    acquire::{Coordinator, NotGranted},
     hold::{
         Entry, LockRequest, Lost, first_loss, one_is_lost, stand_or_fall, try_while_held,
         while_held,
@@ -158,7 +155,7 @@ impl LockAll {
     /// # }
     /// ```
     pub fn lock(&self) -> impl Future<Output = Result<AllGuard, Error>> + Send + use<> {
-        self.clone().acquire(Limit::Never).map_ok(|entered| without_limit(entered.ok()))
+        self.clone().acquire(Limit::Never)
     }
 
     /// Acquires all locks if all are free; `None` otherwise. Of tries at the same moment for the
@@ -175,7 +172,7 @@ impl LockAll {
     /// As [`lock`](Self::lock).
     pub fn try_lock(&self) -> impl Future<Output = Result<Option<AllGuard>, Error>> + Send + use<> {
         let limit = Limit::Once(self.parts.coordinator.patience());
-        self.clone().acquire(limit).map_ok(Result::ok)
+        self.clone().acquire(limit).map(unless_busy)
     }
 
     /// As [`lock`](Self::lock), waiting no longer than `limit`; `None` if some of the locks were
@@ -194,7 +191,7 @@ impl LockAll {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<Option<AllGuard>, Error>> + Send + use<> {
-        self.clone().acquire(self.within(limit)).map_ok(Result::ok)
+        self.clone().acquire(self.within(limit)).map(unless_busy)
     }
 
     /// As [`lock_within`](Self::lock_within), but a lock that is still taken is an error, which
@@ -212,7 +209,7 @@ impl LockAll {
         &self,
         limit: Duration,
     ) -> impl Future<Output = Result<AllGuard, Error>> + Send + use<> {
-        self.clone().acquire(self.within(limit)).map(Result::flatten)
+        self.clone().acquire(self.within(limit))
     }
 
     /// Waits for all locks as [`lock`](Self::lock) does, runs the work as long as all are held, and
@@ -282,8 +279,8 @@ impl LockAll {
         Ok(requests)
     }
 
-    /// The inner error says which of the locks was taken, and by whom.
-    async fn acquire(self, limit: Limit) -> Result<Result<AllGuard, Error>, Error> {
+    /// If one of the locks was taken, the error says which, and by whom.
+    async fn acquire(self, limit: Limit) -> Result<AllGuard, Error> {
         let (requests, coordinator) = (self.requests()?, &*self.parts.coordinator);
         let mut order: Vec<usize> = (0..requests.len()).collect();
         order.sort_by_key(|place| self.locks[*place].rank());
@@ -300,24 +297,32 @@ impl LockAll {
                 SeveralNext::TakeInOrder(limit) => {
                     for one in got.order.clone() {
                         if !got.wait_for(one, limit).await? {
-                            return got.refusal(one);
+                            return Err(got.refusal(one));
                         }
                     }
                 }
-                SeveralNext::GiveUp(one) => return got.refusal(one),
+                SeveralNext::GiveUp(one) => return Err(got.refusal(one)),
             }
             // A lease that is not renewed may have ended while it waited for others.
             let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
             let Some(missing) = got.entries.iter().position(lacks) else {
                 let entries: Vec<_> = got.entries.into_iter().flatten().collect();
                 stand_or_fall(&entries);
-                return Ok(Ok(AllGuard(entries)));
+                return Ok(AllGuard(entries));
             };
             if !crate::mutant!("several_keep_what_they_have") {
                 got.entries.fill_with(|| None);
             }
             several.missed(missing);
         }
+    }
+}
+
+/// `None` if one of the locks was taken.
+fn unless_busy(acquired: Result<AllGuard, Error>) -> Result<Option<AllGuard>, Error> {
+    match acquired {
+        Err(error) if error.is_busy() => Ok(None),
+        acquired => acquired.map(Some),
     }
 }
 
@@ -344,27 +349,24 @@ struct Got<'a> {
 
 impl Got<'_> {
     /// Why the caller does not have all, or that one.
-    fn refusal<T>(self, one: usize) -> Result<Result<T, Error>, Error> {
+    fn refusal(self, one: usize) -> Error {
         if let Some(error) = self.silence {
-            return Err(error);
+            return error;
         }
         // Nothing was refused where a lease has ended while it waited for another lock.
         let (taken, refusal) = self.taken.unwrap_or((one, Refusal::default()));
-        Ok(Err(self.coordinator.busy(&self.requests[taken].record, refusal)))
+        self.coordinator.busy(&self.requests[taken].record, refusal)
     }
 
     /// Takes note of what came of a request.
-    fn note(
-        &mut self,
-        one: usize,
-        entered: Result<Result<Entry, Refusal>, Error>,
-    ) -> Result<(), Error> {
-        match entered? {
+    fn note(&mut self, one: usize, entered: Result<Entry, NotGranted>) -> Result<(), Error> {
+        match entered {
             Ok(entry) => {
                 self.entries[one] = Some(entry);
                 self.taken.take_if(|(taken, _)| *taken == one);
             }
-            Err(refusal) => self.taken = Some((one, refusal)),
+            Err(NotGranted::Held(refusal)) => self.taken = Some((one, refusal)),
+            Err(NotGranted::Failed(error)) => return Err(error),
         }
         Ok(())
     }
@@ -373,7 +375,9 @@ impl Got<'_> {
     async fn wait_for(&mut self, one: usize, limit: Limit) -> Result<bool, Error> {
         self.silence = None;
         match self.requests[one].enter_unless_refused(limit).await {
-            Err(error) if is_silence(&error) && limit != Limit::Never => self.silence = Some(error),
+            Err(NotGranted::Failed(error)) if is_silence(&error) && limit != Limit::Never => {
+                self.silence = Some(error);
+            }
             entered => self.note(one, entered)?,
         }
         Ok(self.entries[one].is_some())
@@ -391,9 +395,9 @@ impl Got<'_> {
         for (one, entered) in heard {
             match entered {
                 // A caller that may wait asks again, and fails if that goes on.
-                Err(error) if is_silence(&error) => self.silence = Some(error),
+                Err(NotGranted::Failed(error)) if is_silence(&error) => self.silence = Some(error),
                 entered => {
-                    refused |= matches!(entered, Ok(Err(_)));
+                    refused |= matches!(entered, Err(NotGranted::Held(_)));
                     self.note(one, entered)?;
                 }
             }
