@@ -6,7 +6,7 @@ use tracing::field::Empty;
 
 use super::{
     Hold, HoldView, Lost,
-    held::{HoldLoss, Left},
+    held::HoldLoss,
     keeper,
     lost::{try_while_held, while_held},
 };
@@ -250,7 +250,11 @@ impl Entry {
         let (kind, lock, hold) = (self.hold.record.kind().name, self.hold.name(), &self.hold.id);
         let span = tracing::debug_span!("release", kind, lock, %hold, outcome = Empty);
         let hold = Arc::clone(&self.hold);
-        let released = hold.unforked(self.leave()).await;
+        let left = async {
+            self.left = true;
+            self.hold.leave().await
+        };
+        let released = hold.unforked(left).await;
         span.record(
             "outcome",
             match &released {
@@ -261,31 +265,6 @@ impl Entry {
             },
         );
         released
-    }
-
-    async fn leave(&mut self) -> Result<(), Error> {
-        self.left = true;
-        let (replies, frees_at) = match self.hold.leave()? {
-            Left::HandedOn => return Ok(()),
-            Left::Inner(replies) => (replies, None),
-            Left::Last { replies, frees_at } => (replies, Some(frees_at)),
-        };
-        let votes = self.hold.confirm(replies, frees_at.is_some()).await;
-        if votes.lacks_majority() {
-            let (loss, verdicts) = match self.hold.marks_of_force().await {
-                Some(marks) => (HoldLoss::Revoked, marks),
-                None => (HoldLoss::Vanished, votes.into_verdicts()),
-            };
-            return Err(self.hold.found_lost(loss, verdicts));
-        }
-        if votes.frees_majority() {
-            return Ok(());
-        }
-        match frees_at {
-            Some(frees_at) => Err(self.hold.unconfirmed(frees_at, votes.into_verdicts())),
-            // For the entries that are left the local count counts; renewals tell it again.
-            None => Ok(()),
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The hold itself: the truth about how long it may be trusted, and how often it was entered.
 
+mod release;
 mod rounds;
 
 use std::{
@@ -12,17 +13,16 @@ use rounds::RoundSent;
 
 use super::{AgendaPlace, Holds};
 use crate::{
-    acquire::{Claim, Coordinator, Panel, SeenBefore, Succession, Won},
+    acquire::{Coordinator, Panel, SeenBefore, Succession, Won},
     clock::Moment,
     kinds::LockRecord,
     log,
     proto::{
         Cause, Checkup, Duty, Error, HoldId, HoldLimit, Kind, Lease, Listed, Owner, Rounded, Rules,
-        Slots, Support, Tenure, Token, Verdict, Votes,
+        Slots, Support, Tenure, Token, Verdict,
     },
     series::LockSeries,
     signal::Signal,
-    voter::{Call, Replies},
 };
 
 /// One hold. It ends once: by its last release, or by loss.
@@ -87,24 +87,9 @@ struct AfterHealing {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Released,
-    /// As that, and its votes turned out to have been gone before.
-    FoundLost(HoldLoss),
     Closed,
+    /// Also where its votes turned out to have been gone when they were given back.
     Lost(HoldLoss),
-}
-
-/// For how long a hold was held that has ended.
-#[must_use = "recorders are to be told of it, when no mutex is held"]
-struct EndedHold(Duration);
-
-/// What leaving came to.
-pub(super) enum Left {
-    /// Other entries are left.
-    Inner(Replies),
-    /// The next task in line has the hold.
-    HandedOn,
-    /// It was the last entry: the lock is free at this moment at the latest.
-    Last { replies: Replies, frees_at: Moment },
 }
 
 impl Hold {
@@ -208,14 +193,9 @@ impl Hold {
         read(&self.state().lease)
     }
 
-    /// Whether its last entry has left it.
-    fn is_released(&self) -> bool {
-        matches!(self.state().end, Some(End::Released | End::FoundLost(_)))
-    }
-
-    /// Why it cannot be entered, unless it was released: then it is to be acquired.
+    /// Why it cannot be entered, unless its last entry has left: then it is to be acquired.
     pub(super) fn gone<T>(&self) -> Result<Option<T>, Error> {
-        if self.is_released() { Ok(None) } else { Err(self.lost()) }
+        if self.count() == 0 { Ok(None) } else { Err(self.lost()) }
     }
 
     /// What is left of the validity; zero once the hold has ended.
@@ -257,13 +237,11 @@ impl Hold {
     }
 
     /// Ends the hold as lost, if it has not ended. What it still has on the voters is given back.
-    fn lose(&self, mut state: MutexGuard<'_, HoldState>, loss: HoldLoss) {
+    fn lose(&self, state: MutexGuard<'_, HoldState>, loss: HoldLoss) {
         if state.end.is_none() {
-            let (_, ended) = self.end_and_release(&mut state, End::Lost(loss), self.now());
-            self.log_loss(loss, state.failed.clone());
-            drop(state);
-            self.count_end(ended);
-            self.count_loss(loss);
+            let failed = state.failed.clone();
+            drop(self.end_and_release(state, End::Lost(loss), self.now()));
+            self.tell_loss(loss, failed);
         }
     }
 
@@ -278,12 +256,10 @@ impl Hold {
         self.lose(state, loss);
     }
 
-    fn count_loss(&self, loss: HoldLoss) {
-        self.series().lost.of(loss.told().0).count(1);
-    }
-
-    fn log_loss(&self, loss: HoldLoss, verdicts: Vec<Verdict>) {
-        let (lock, hold, why) = (self.name().to_owned(), self.id.clone(), loss.told().1);
+    /// To be told when no mutex is held.
+    fn tell_loss(&self, loss: HoldLoss, verdicts: Vec<Verdict>) {
+        let (lock, hold, (reason, why)) = (self.name().to_owned(), self.id.clone(), loss.told());
+        self.series().lost.of(reason).count(1);
         let voters = self.coordinator.panel().report(verdicts);
         log::tell(move || {
             let voters = Listed(&voters);
@@ -305,7 +281,7 @@ impl Hold {
             Some(End::Closed) => {
                 return self.lost_because("its client was closed".into(), state.failed.clone());
             }
-            Some(End::FoundLost(loss) | End::Lost(loss)) => loss,
+            Some(End::Lost(loss)) => loss,
             None => HoldLoss::Expired,
         };
         self.lost_because(loss.told().1, state.failed.clone())
@@ -317,12 +293,11 @@ impl Hold {
         let mut state = self.state();
         match state.end {
             Some(End::Released) => {
-                state.end = Some(End::FoundLost(loss));
-                self.log_loss(loss, verdicts.clone());
+                state.end = Some(End::Lost(loss));
                 drop(state);
-                self.count_loss(loss);
+                self.tell_loss(loss, verdicts.clone());
             }
-            Some(End::FoundLost(_) | End::Lost(_) | End::Closed) => {}
+            Some(End::Lost(_) | End::Closed) => {}
             None => self.lose(state, loss),
         }
         self.lost_because(loss.told().1, verdicts)
@@ -356,149 +331,6 @@ impl Hold {
     /// What the voters said in the last round that failed.
     pub(super) fn failed(&self) -> Vec<Verdict> {
         self.state().failed.clone()
-    }
-
-    /// Takes one entry away, and says when. A hold that is lost says why.
-    fn take_entry(&self) -> Result<(MutexGuard<'_, HoldState>, Moment), Error> {
-        let mut state = self.state();
-        let now = self.now();
-        state.count -= 1;
-        if state.count == 0 {
-            self.holds.remove(self);
-        }
-        if state.lease.duty(now) != Duty::Lost {
-            return Ok((state, now));
-        }
-        drop(state);
-        Err(self.lost())
-    }
-
-    /// Takes one entry away; the last one ends the hold and gives its votes back.
-    pub(super) fn leave(&self) -> Result<Left, Error> {
-        let (mut state, now) = self.take_entry()?;
-        if state.count > 0 {
-            return Ok(Left::Inner(self.tell_count(&state, now)));
-        }
-        if let Some(ended) = self.hand_on(&mut state, now) {
-            drop(state);
-            self.count_end(ended);
-            return Ok(Left::HandedOn);
-        }
-        let frees_at = now + state.longest;
-        let (replies, ended) = self.end_and_release(&mut state, End::Released, now);
-        drop(state);
-        self.count_end(ended);
-        Ok(Left::Last { replies, frees_at })
-    }
-
-    fn tell_count(&self, state: &HoldState, now: Moment) -> Replies {
-        let left = u32::from(!crate::mutant!("inner_release_gives_back")) * state.count;
-        self.coordinator.panel().ask_all(&self.record.release(&self.id, left), now)
-    }
-
-    /// Ends the hold because its client does; `None` where it had ended before.
-    pub(crate) fn close(&self) -> Option<Replies> {
-        let mut state = self.state();
-        if state.end.is_some() {
-            return None;
-        }
-        let (replies, ended) = self.end_and_release(&mut state, End::Closed, self.now());
-        drop(state);
-        self.count_end(ended);
-        Some(replies)
-    }
-
-    /// Waits until a majority has confirmed what [`close`](Self::close) has sent. Votes that were
-    /// gone before are not in anybody's way.
-    pub(crate) async fn closed(&self, replies: Replies, due: Moment) -> Result<(), Error> {
-        let now = self.now();
-        let frees_at = now + self.state().longest;
-        let time = due.since(now);
-        let votes = self.coordinator.confirm(replies, time, None::<fn() -> Call>).await;
-        if votes.lacks_majority() || votes.frees_majority() {
-            return Ok(());
-        }
-        Err(self.unconfirmed(frees_at, votes.into_verdicts()))
-    }
-
-    /// Counts the answers to a release. `is_last`: it gives the votes back, which may be asked for
-    /// again.
-    pub(crate) async fn confirm(&self, replies: Replies, is_last: bool) -> Votes {
-        let lease = self.state().longest;
-        let again = || self.record.release(&self.id, 0);
-        self.coordinator.confirm(replies, lease, is_last.then_some(again)).await
-    }
-
-    /// Takes one entry away as [`leave`](Self::leave) does, but gives no vote back: those of the
-    /// last entry end with their leases, or after this time. Answers come where voters have to be
-    /// told.
-    pub(super) fn keep(&self, time: Option<Duration>) -> Result<Option<Replies>, Error> {
-        let (mut state, now) = self.take_entry()?;
-        if state.count > 0 {
-            drop(self.tell_count(&state, now));
-            return Ok(None);
-        }
-        let ended = self.end(&mut state, End::Released, now);
-        state.succession = None;
-        let longest = state.longest;
-        let time = time.filter(|time| *time < longest);
-        let shorter = time.and_then(|time| self.record.shorten(&self.id, time));
-        let insist = |call| self.coordinator.panel().insist_all(&call, now + longest, now);
-        let replies = shorter.map(insist);
-        drop(state);
-        self.count_end(ended);
-        Ok(replies)
-    }
-
-    fn end_and_release(
-        &self,
-        state: &mut HoldState,
-        end: End,
-        now: Moment,
-    ) -> (Replies, EndedHold) {
-        let ended = self.end(state, end, now);
-        let replies = self.coordinator.give_back(&self.record, &self.id, state.longest, now);
-        // Whoever is next in line asks behind the release.
-        state.succession = None;
-        (replies, ended)
-    }
-
-    /// Gives the hold to the next task in line, as it was granted: nothing was asked for since
-    /// then, so its lease and its count are what they were, and enough of the lease is left for a
-    /// grant. `None`: it did not.
-    fn hand_on(&self, state: &mut HoldState, now: Moment) -> Option<EndedHold> {
-        let Self { coordinator, record, id, rules, started, seen, .. } = self;
-        let is_as_granted = state.support().is_as_granted() && rules.is_in_time(*started, now);
-        // Where it stays, what it would have gone by is dropped behind the release.
-        let (tenure, succession) = state.succession.as_mut()?;
-        let next = tenure.next(now).filter(|_| is_as_granted)?;
-        let handed_on = succession.hand_on(|| {
-            let claim = Claim::of_held(coordinator, record, id, *rules, *seen);
-            let support = Arc::clone(&state.support);
-            Won::handed_on(claim, (*started, *rules), self.stored, support, next)
-        });
-        handed_on.then(|| {
-            // The line ends when nobody stands there any more.
-            state.succession = None;
-            self.end(state, End::Released, now)
-        })
-    }
-
-    /// From now on nobody here has it, and nobody renews it.
-    fn end(&self, state: &mut HoldState, end: End, now: Moment) -> EndedHold {
-        state.end = Some(end);
-        state.lease.end();
-        if let Some(place) = state.place.take() {
-            self.holds.agenda.remove(place);
-        }
-        self.over.change(|over| *over = true);
-        EndedHold(now.since(self.acquired))
-    }
-
-    fn count_end(&self, EndedHold(held): EndedHold) {
-        let series = self.series();
-        series.held.change(-1.0);
-        series.hold_seconds.record(held.as_secs_f64());
     }
 
     /// Everybody who reads the deadline comes through here: so trust ends in time whoever asks,
