@@ -9,14 +9,13 @@ use std::{
 use super::{
     Coordinator, Panel,
     claim::{Claim, Won},
+    panel::drive,
 };
 use crate::{
     clock::Moment,
     kinds::{Ask, LockRecord},
     log,
-    proto::{
-        Attempt, Defeat, Grant, GrantNext, Granted, Loss, Next, Rules, Ticket, Token, Vote, Votes,
-    },
+    proto::{Attempt, Defeat, Grant, GrantNext, Granted, Loss, Rules, Ticket, Token, Vote, Votes},
     scripts::Answer,
     voter::{Outcome, Replies},
 };
@@ -38,27 +37,24 @@ impl Coordinator {
         let circle = record.info().circle(claim.hold());
         let mut grant = Grant::new(self.panel.quorum, circle, rules, started, None);
         let mut replies = self.panel.ask_all(&call, started);
-        let mut now = started;
-        let lost = loop {
-            match attempt.next(now) {
-                Next::Wait(until) => {
-                    let heard = self.clock.in_time(until, replies.next()).await;
-                    now = self.clock.now();
-                    if let Some((voter, outcome)) = heard {
-                        let vote = self.panel.hear(&mut grant, voter, &outcome);
-                        attempt.heard(voter, vote.verdict, now);
-                    }
-                }
-                Next::AskAgain(voters) => self.panel.ask_again(&mut replies, &voters, &call, now),
-                Next::Won(_) => break None,
-                Next::Lost(loss) => break Some(loss),
-            }
-        };
+        let end = drive(
+            &self.clock,
+            &mut attempt,
+            &mut replies,
+            started,
+            Attempt::next,
+            |attempt, (voter, outcome), now| {
+                let vote = self.panel.hear(&mut grant, voter, &outcome);
+                attempt.heard(voter, vote.verdict, now);
+            },
+            |replies, voters, now| self.panel.ask_again(replies, voters, &call, now),
+        );
+        let lost = end.await.err();
         let settled = if let Some(loss) = lost {
             Err((loss, None))
         } else {
             let nothing = |_, _, _| ();
-            self.settle(&mut claim, &mut grant, &mut replies, None, now, nothing).await
+            self.settle(&mut claim, &mut grant, &mut replies, None, nothing).await
         };
         let mut votes = attempt.into_votes();
         match settled {
@@ -116,11 +112,10 @@ impl Coordinator {
         grant: &mut Grant,
         replies: &mut Replies,
         ticket: Option<Ticket>,
-        mut now: Moment,
         mut heard: impl FnMut(usize, Vote, Moment),
     ) -> Result<Granted, (Loss, Option<Votes>)> {
         let Self { panel, clock, .. } = self;
-        let mut storing = None;
+        let (mut now, mut storing) = (clock.now(), None);
         let settled = loop {
             match grant.next(now) {
                 GrantNext::Wait(until) => {

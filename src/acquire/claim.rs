@@ -285,3 +285,36 @@ impl Drop for Claim {
         self.give_back_all();
     }
 }
+
+// Where all that a hold has is given back.
+
+impl Coordinator {
+    /// Gives back what this hold has, on all voters. Those of its own tasks who are next ask the
+    /// voters at once: their requests leave behind those of the release.
+    pub(crate) fn give_back(
+        &self,
+        record: &LockRecord,
+        hold: &HoldId,
+        lease: Duration,
+        now: Moment,
+    ) -> Replies {
+        let mut release = record.release(hold, 0);
+        // Nobody but the releaser waits for the answer, and a late one is better than none.
+        release.deadline = release.longest;
+        if crate::mutant!("releases_once") {
+            return self.panel.ask_all(&release, now);
+        }
+        let replies = self.panel.insist_all(&release, now + lease, now);
+        self.pass_on(record, hold);
+        replies
+    }
+
+    fn pass_on(&self, record: &LockRecord, hold: &HoldId) {
+        // Programs of another library are in no queue of ours: beside a client that always asks
+        // first they would never get the lock.
+        if record.kind().is_shared || record.kind().is_foreign {
+            return;
+        }
+        self.wakeups.pass_on(hold.place_or_self());
+    }
+}

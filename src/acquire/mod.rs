@@ -10,7 +10,7 @@
 //!    (`voter::standings`).
 //! 4. `proto::Bid` decides on the answers; `attempt` has the token stored. A `Won` is a majority's
 //!    votes, given back where it is dropped (`claim`).
-//! 5. `hold::held` takes them over; `hold::keeper` renews them, and `release` gives them back.
+//! 5. `hold::held` takes them over, and gives them back; `hold::keeper` renews them.
 //!
 //! A call that does not wait asks once, from no place (`attempt`).
 
@@ -22,7 +22,6 @@ mod gate;
 mod line;
 mod panel;
 mod queue;
-mod release;
 mod roster;
 mod succession;
 mod waiting;
@@ -39,7 +38,7 @@ use tokio::runtime::Handle;
 pub(crate) use census::ElectionWatch;
 pub(crate) use claim::{Claim, SeenBefore, Won};
 pub(crate) use line::Turn;
-pub(crate) use panel::Panel;
+pub(crate) use panel::{Panel, drive};
 pub(crate) use succession::{Inherited, Succession};
 pub(crate) use waiting::NotGranted;
 pub(crate) use wakeup::{VoterEar, Wakeups};

@@ -1,12 +1,12 @@
 //! All voters of a client, asked at once.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use super::Coordinator;
 use crate::{
-    clock::Moment,
+    clock::{Clock, Moment},
     kinds::LockRecord,
-    proto::{Cause, Error, Kind, Quorum, Rules, Verdict, VoterReport},
+    proto::{Cause, Error, Gathering, Kind, Next, Quorum, Rules, Verdict, VoterReport},
     scripts::Answer,
     voter::{Call, Outcome, Replies, Standings, Voter},
 };
@@ -96,10 +96,41 @@ impl Panel {
     }
 }
 
-// A question to everybody that is no vote.
+/// Does what a machine of `proto` says next, until it has come to its end. `hear` tells it what came
+/// of the question to a voter, `ask` sends the question again.
+pub(crate) async fn drive<Machine, End>(
+    clock: &Clock,
+    machine: &mut Machine,
+    replies: &mut Replies,
+    started: Moment,
+    mut next: impl FnMut(&mut Machine, Moment) -> Next<End>,
+    mut hear: impl FnMut(&mut Machine, (usize, Outcome<Answer>), Moment),
+    mut ask: impl FnMut(&mut Replies, &[usize], Moment),
+) -> End {
+    let mut now = started;
+    loop {
+        match next(machine, now) {
+            Next::End(end) => return end,
+            Next::AskAgain(voters) => ask(replies, &voters, now),
+            Next::Wait(until) => {
+                let mut alarm = pin!(clock.sleep_until(until));
+                let heard = tokio::select! {
+                    biased;
+                    heard = replies.next() => Some(heard),
+                    () = &mut alarm => None,
+                };
+                now = clock.now();
+                match heard {
+                    Some(heard) => hear(machine, heard, now),
+                    None if crate::mutant!("ended_sleep_is_awaited") => alarm.await,
+                    None => {}
+                }
+            }
+        }
+    }
+}
 
-/// Voters that have more to do than others have so long at least.
-const LINGER: Duration = Duration::from_millis(100);
+// A question to everybody that is no vote.
 
 impl Coordinator {
     /// The answers of a majority at least, and of the others as far as they come in time. It ends
@@ -133,24 +164,22 @@ impl Coordinator {
         let started = clock.now();
         let mut asked = panel.ask_all(call, started);
         let mut answers: Vec<_> = vec![Err(Cause::Unheard); panel.quorum.voters()];
-        let (mut due, mut is_heard) = (started + rules.voter_deadline, false);
-        for _ in 0..answers.len() {
+        let usual =
+            || (0..panel.voters.len()).filter_map(|it| panel.standings.round_trip(it)).max();
+        let mut gathering = Gathering::start(panel.quorum, rules.voter_deadline, started);
+        while let Some(due) = gathering.due() {
             let Some((voter, answer)) = clock.in_time(due, asked.next()).await else {
                 let late = Cause::TimedOut(clock.now().since(started));
                 let unheard = answers.iter_mut().filter(|it| **it == Err(Cause::Unheard));
                 unheard.for_each(|answer| *answer = Err(late.clone()));
                 break;
             };
+            let is_answer = answer.is_ok();
             answers[voter] = answer;
             if are_enough(&answers) {
                 break;
             }
-            if !is_heard && panel.quorum.reached(|voter| answers[voter].is_ok()) {
-                is_heard = true;
-                let usual = (0..answers.len()).filter_map(|it| panel.standings.round_trip(it));
-                let usual = usual.max().unwrap_or_default().max(clock.now().since(started));
-                due = due.min(started + LINGER.max(usual * 2));
-            }
+            gathering.heard(voter, is_answer, clock.now(), || usual().unwrap_or_default());
         }
         answers
     }

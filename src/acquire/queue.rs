@@ -192,13 +192,7 @@ impl Waiter<'_> {
     }
 
     /// A majority granted a bid: with all settled, the lock is won.
-    async fn win(
-        &mut self,
-        mut bid: Bid,
-        mut grant: Grant,
-        replies: Option<Replies>,
-        now: Moment,
-    ) -> BidEnd {
+    async fn win(&mut self, mut bid: Bid, mut grant: Grant, replies: Option<Replies>) -> BidEnd {
         let mut replies = replies.expect("they are kept until it is lost");
         let (rules, started) = (self.record.rules(), bid.started());
         self.history.answered = Some(started);
@@ -206,8 +200,7 @@ impl Waiter<'_> {
         let claim = claim.as_mut().expect("a bid makes one");
         // A majority may say another ticket than the first that granted.
         let heard = |voter, vote: Vote, at| bid.heard(voter, vote.verdict, vote.ticket, at);
-        let settled =
-            coordinator.settle(claim, &mut grant, &mut replies, *ticket, now, heard).await;
+        let settled = coordinator.settle(claim, &mut grant, &mut replies, *ticket, heard).await;
         match settled {
             Ok(granted) => {
                 coordinator.count_attempt(&self.record, "won");
@@ -275,7 +268,7 @@ impl Waiter<'_> {
                 bid.next(now, &heard.called)
             });
             match next {
-                BidNext::Won => return Ok(self.win(bid, grant, replies, now).await),
+                BidNext::Won => return Ok(self.win(bid, grant, replies).await),
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Again => break Some(if called { Wake::Called } else { Wake::Timer }),
                 BidNext::Silent if self.history.has_ended(&bid, self.refresh, now) => {

@@ -169,7 +169,7 @@ impl Entry {
             // What was refused or not confirmed changes nothing.
             if let Some(replies) = self.hold.keep(extended.is_ok().then_some(time))? {
                 // Where too few answer, the lock stays taken for longer.
-                self.hold.confirm(replies, false).await;
+                self.hold.confirm(replies, None, false).await;
             }
             extended
         };

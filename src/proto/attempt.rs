@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{HoldId, Loss, Moment, Quorum, Terms, Verdict, Votes};
+use super::{HoldId, Loss, Moment, Next, Quorum, Terms, Verdict, Votes};
 
 /// What an attempt is measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +24,8 @@ impl Rules {
     }
 }
 
-/// What to do next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Nothing before this moment, unless a verdict comes.
-    Wait(Moment),
-    /// Ask these voters again: the same request, which repeats nothing.
-    AskAgain(Vec<usize>),
-    /// A majority granted; the hold may be trusted until this moment.
-    Won(Moment),
-    /// Undo everywhere.
-    Lost(Loss),
-}
+/// What an attempt does next.
+type AttemptNext = Next<Result<Moment, Loss>>;
 
 /// An attempt from its first request on.
 ///
@@ -105,7 +95,9 @@ impl Attempt {
         self.votes
     }
 
-    pub fn next(&mut self, now: Moment) -> Next {
+    /// Its end is that a majority granted, and until when the hold may be trusted; or why it is to
+    /// be undone everywhere. Voters are asked again by the same request, which repeats nothing.
+    pub fn next(&mut self, now: Moment) -> Next<Result<Moment, Loss>> {
         match self.state {
             AttemptState::Pausing(until) if now < until => Next::Wait(until),
             AttemptState::Pausing(_) => {
@@ -118,7 +110,7 @@ impl Attempt {
         }
     }
 
-    fn judge(&mut self, now: Moment) -> Next {
+    fn judge(&mut self, now: Moment) -> AttemptNext {
         let answers_due = self.due;
         let linger_over = matches!(self.state, AttemptState::Lingering(until) if now >= until);
         if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
@@ -134,26 +126,26 @@ impl Attempt {
         match self.votes.loss(&self.me) {
             Some(Loss::Split) => self.split(now),
             // A short round; all that is known is from the one before.
-            Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS => Next::Lost(Loss::Split),
+            Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS => Next::End(Err(Loss::Split)),
             // The error names every voter's cause: those about to come are worth a moment.
             Some(Loss::NoQuorum) if self.votes.is_open() && !linger_over => {
                 self.linger(now, answers_due)
             }
-            Some(loss) => Next::Lost(loss),
+            Some(loss) => Next::End(Err(loss)),
             None => self.linger(now, answers_due),
         }
     }
 
-    fn win(&self, now: Moment) -> Next {
+    fn win(&self, now: Moment) -> AttemptNext {
         if self.rules.is_in_time(self.started, now) {
-            return Next::Won(self.rules.terms.deadline(self.started));
+            return Next::End(Ok(self.rules.terms.deadline(self.started)));
         }
-        Next::Lost(Loss::NoQuorum)
+        Next::End(Err(Loss::NoQuorum))
     }
 
     /// Waits as long again as the deciding answers took, and no longer than the voters have. Comes
     /// here later than that only where the silent cannot be spared.
-    fn linger(&mut self, now: Moment, answers_due: Moment) -> Next {
+    fn linger(&mut self, now: Moment, answers_due: Moment) -> AttemptNext {
         let until = match self.state {
             AttemptState::Lingering(until) => until,
             _ => (now + now.since(self.asked)).min(answers_due),
@@ -162,15 +154,15 @@ impl Attempt {
         Next::Wait(if now < until { until } else { answers_due })
     }
 
-    fn split(&mut self, now: Moment) -> Next {
+    fn split(&mut self, now: Moment) -> AttemptNext {
         if self.rounds_left == 0 || !self.votes.leads(&self.me) {
-            return Next::Lost(Loss::Split);
+            return Next::End(Err(Loss::Split));
         }
         // All see the same split at about the same time, and the others undo at once. Our question
         // reaches the voters half a round trip behind their undos.
         let until = now + self.round_trip() / 2;
         if until >= self.limit {
-            return Next::Lost(Loss::Split);
+            return Next::End(Err(Loss::Split));
         }
         self.rounds_left -= 1;
         self.state = AttemptState::Pausing(until);

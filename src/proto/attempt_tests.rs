@@ -43,7 +43,7 @@ fn away() -> Verdict {
 }
 
 /// What voters say at so many milliseconds, and what is next then.
-type Row = (u64, &'static [Say], Next);
+type Row = (u64, &'static [Say], AttemptNext);
 
 fn check(attempt: &mut Attempt, rows: &[Row]) {
     for (ms, said, next) in rows {
@@ -59,16 +59,20 @@ fn check(attempt: &mut Attempt, rows: &[Row]) {
     }
 }
 
-fn wait(ms: u64) -> Next {
+fn wait(ms: u64) -> AttemptNext {
     Next::Wait(at(ms))
 }
 
-fn others_again() -> Next {
+fn others_again() -> AttemptNext {
     Next::AskAgain(vec![1, 2])
 }
 
-const NO_QUORUM: Next = Next::Lost(Loss::NoQuorum);
-const IS_SPLIT: Next = Next::Lost(Loss::Split);
+fn won(until_ms: u64) -> AttemptNext {
+    Next::End(Ok(at(until_ms)))
+}
+
+const NO_QUORUM: AttemptNext = Next::End(Err(Loss::NoQuorum));
+const IS_SPLIT: AttemptNext = Next::End(Err(Loss::Split));
 /// Each voter has voted for another one.
 const SPLIT: &[Say] = &[Grants(0), Refuses(1, "a"), Refuses(2, "c")];
 
@@ -80,13 +84,13 @@ fn it_is_won_at_the_grant_that_makes_the_majority_if_enough_validity_is_left() {
         &[
             (1, &[Grants(0)], wait(200)),
             (1, &[Grants(1)], wait(200)),
-            (100, &[Grants(4)], Next::Won(at(29_698))),
+            (100, &[Grants(4)], won(29_698)),
         ],
     );
     let alone = |rules| Attempt::start(HoldId::parse("b"), Quorum::of(1), rules, at(0));
     // 988 ms of validity from the start: after 489 ms less than the half second is left.
     let mut attempt = alone(rules(1_000));
-    check(&mut attempt, &[(488, &[Grants(0)], Next::Won(at(988))), (489, &[], NO_QUORUM)]);
+    check(&mut attempt, &[(488, &[Grants(0)], won(988)), (489, &[], NO_QUORUM)]);
     // A lease smaller than the drift.
     let rules = Rules { minimum_validity: Duration::ZERO, ..rules(2) };
     check(&mut alone(rules), &[(0, &[Grants(0)], NO_QUORUM)]);
@@ -118,7 +122,7 @@ fn the_leader_of_a_split_keeps_its_votes_and_asks_the_others_again_who_give_way_
             (5, &[], wait(6)),
             (6, &[], others_again()),
             // Validity from the first request.
-            (10, &[Grants(1)], Next::Won(at(29_698))),
+            (10, &[Grants(1)], won(29_698)),
         ],
     );
     let split: &'static [Say] = &[Grants(0), Refuses(1, "b"), Refuses(2, "c")];
@@ -164,7 +168,7 @@ fn undecided_classes_wait_one_more_round_trip_at_most_and_for_a_slow_voter_of_tw
         &[
             (1, &[Refuses(0, "b")], wait(2)),
             (2, &[], wait(200)),
-            (9, &[Refuses(1, "b")], Next::Lost(Loss::Held)),
+            (9, &[Refuses(1, "b")], Next::End(Err(Loss::Held))),
         ],
     );
 }
@@ -197,15 +201,15 @@ proptest! {
             }
             match attempt.next(now) {
                 Next::Wait(_) | Next::AskAgain(_) => None,
-                end => Some(end),
+                Next::End(end) => Some(end),
             }
         });
         match ended {
-            Some(Next::Won(until)) => {
+            Some(Ok(until)) => {
                 prop_assert!(attempt.votes.granted() > voters / 2);
                 prop_assert!(until > now && until.since(started) < MS(lease_ms));
             }
-            Some(_) => {}
+            Some(Err(_)) => {}
             // Only at the end of the clock's range does time stand still.
             None => prop_assert_eq!(now, Moment::from_nanos(u64::MAX)),
         }

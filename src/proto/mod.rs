@@ -7,12 +7,15 @@ mod bid;
 mod clocks;
 mod election;
 mod error;
+mod gathering;
 mod grant;
 mod ids;
 mod lease;
 mod moment;
+mod next;
 mod once;
 mod quorum;
+mod release;
 mod roster;
 mod round;
 mod round_trips;
@@ -29,7 +32,7 @@ mod wait;
 
 #[cfg(quorate_mutants)]
 pub use crate::mutant::{rewrite, wake};
-pub use attempt::{Attempt, Next, Rules};
+pub use attempt::{Attempt, Rules};
 pub use bid::{Bid, BidNext, Ticket, Until};
 pub use clocks::Stamp;
 pub use election::{
@@ -37,16 +40,19 @@ pub use election::{
 };
 pub(crate) use error::CLOSED;
 pub use error::{Error, ErrorKind, HolderKind, Kind, Taker};
+pub use gathering::Gathering;
 pub use grant::{FixedSlots, Grant, GrantNext, Granted, Vote};
 pub use ids::{ClientId, ClientName, HoldId, HoldIds, LockName, Owner};
 pub use lease::{Drift, Duty, HoldLimit, Lease, Terms};
 #[cfg(test)]
 pub(crate) use moment::at;
 pub use moment::{Backoff, Moment, Rounded};
+pub use next::Next;
 pub use once::{Done, DoneSeen, DoneSurvey};
 pub use quorum::{Majorities, Quorum, Side};
+pub use release::Release;
 pub use roster::{Belief, RosterEntry};
-pub use round::{Asked, Checkup, Round, RoundEnd, RoundNext, Support};
+pub use round::{Asked, Checkup, Round, RoundEnd, Support};
 pub use round_trips::RoundTrips;
 #[cfg(feature = "serde")]
 pub(crate) use serial::{durability, error_of, micros, millis, or_error, texts};

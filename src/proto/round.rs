@@ -1,8 +1,8 @@
 //! Rounds of renewal: which voters a hold has, since when, and when it had too few of them.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
-use super::{Backoff, Cause, HoldId, KeptOut, Moment, Quorum, Terms, Verdict, Votes};
+use super::{Backoff, Cause, HoldId, KeptOut, Moment, Next, Quorum, Terms, Verdict, Votes};
 
 /// What each voter said to one hold.
 #[derive(Clone, Debug)]
@@ -379,20 +379,11 @@ pub enum RoundEnd {
     Vanished,
 }
 
-/// What to do next in a round.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RoundNext {
-    /// Nothing before this moment, unless a verdict comes.
-    Wait(Moment),
-    /// Ask these voters again: the same request.
-    AskAgain(Vec<usize>),
-    End(RoundEnd),
-}
-
 /// One round of renewal: ends at the majority, or when there can be none.
 ///
 /// Another hold without a majority will give its votes back, but where a voter is silent this one
-/// may need them to go on: whoever refused is asked again until the answers are due.
+/// may need them to go on: whoever refused is asked again until the answers are due. A voter without
+/// a vote of the hold is asked for one at once: that it had none is known now.
 #[derive(Debug)]
 pub struct Round {
     votes: Votes,
@@ -400,6 +391,8 @@ pub struct Round {
     due: Moment,
     pause: Backoff,
     ask_again: Option<Moment>,
+    /// The voters that have just said that they have no vote of the hold.
+    absent: Vec<usize>,
     has_vanished: bool,
 }
 
@@ -411,6 +404,7 @@ impl Round {
             due: now + voter_deadline,
             pause: Backoff::new(voter_deadline / 64, voter_deadline / 4),
             ask_again: None,
+            absent: Vec::new(),
             has_vanished: false,
         }
     }
@@ -419,6 +413,9 @@ impl Round {
     pub fn heard(&mut self, voter: usize, verdict: Verdict, suspected: bool) {
         if suspected {
             self.votes.suspect(voter);
+        }
+        if verdict == Verdict::Absent {
+            self.absent.push(voter);
         }
         self.votes.record(voter, verdict);
     }
@@ -429,24 +426,27 @@ impl Round {
     }
 
     /// `chance`: asked for only where a pause begins.
-    pub fn next(&mut self, now: Moment, chance: impl FnOnce() -> u32) -> RoundNext {
+    pub fn next(&mut self, now: Moment, chance: impl FnOnce() -> u32) -> Next<RoundEnd> {
+        if !self.absent.is_empty() && !self.has_vanished {
+            return Next::AskAgain(mem::take(&mut self.absent));
+        }
         if now >= self.due {
             self.votes.close(self.due.since(self.started));
         }
         if self.votes.is_superseded() {
-            return RoundNext::End(RoundEnd::Superseded);
+            return Next::End(RoundEnd::Superseded);
         }
         if self.has_vanished {
-            return RoundNext::End(RoundEnd::Vanished);
+            return Next::End(RoundEnd::Vanished);
         }
         if self.votes.is_won() {
-            return RoundNext::End(RoundEnd::Renewed);
+            return Next::End(RoundEnd::Renewed);
         }
         if now >= self.due || self.votes.lacks_quorum() {
-            return RoundNext::End(RoundEnd::Failed);
+            return Next::End(RoundEnd::Failed);
         }
         if self.votes.refusing().is_empty() {
-            return RoundNext::Wait(self.due);
+            return Next::Wait(self.due);
         }
         // As soon as the refusal has come round again, and then less and less often.
         let pause = &mut self.pause;
@@ -455,10 +455,10 @@ impl Round {
             now + pause.pause(chance())
         });
         if now < again {
-            return RoundNext::Wait(again.min(self.due));
+            return Next::Wait(again.min(self.due));
         }
         self.ask_again = None;
-        RoundNext::AskAgain(self.votes.reopen_refused())
+        Next::AskAgain(self.votes.reopen_refused())
     }
 
     /// What the voters have said.

@@ -265,12 +265,12 @@ fn by(name: &str) -> Verdict {
 #[test]
 fn a_round_ends_at_the_majority_or_when_there_can_be_none() {
     let silent = || Verdict::Unknown(Cause::Unheard);
-    let (granted, end) = (|| Verdict::Granted, RoundNext::End);
+    let (granted, end) = (|| Verdict::Granted, Next::End);
     // Whoever refused is asked again.
-    let soon = || RoundNext::Wait(at_ms(1) + MS(200) / 64);
+    let soon = || Next::Wait(at_ms(1) + MS(200) / 64);
     // A suspected voter's vote may count for nobody.
     for (heard, now_ms, next) in [
-        (vec![(0, silent(), false)], 199, RoundNext::Wait(at_ms(200))),
+        (vec![(0, silent(), false)], 199, Next::Wait(at_ms(200))),
         (vec![(0, silent(), false)], 200, end(RoundEnd::Failed)),
         (vec![(0, silent(), false), (1, silent(), false)], 1, end(RoundEnd::Failed)),
         (vec![(1, granted(), false), (2, granted(), false)], 1, end(RoundEnd::Renewed)),
@@ -298,17 +298,39 @@ fn who_has_a_vote_without_a_majority_is_asked_for_it_again_and_again() {
     let mut round = round(3);
     round.heard(0, Verdict::Granted, false);
     round.heard(1, by("rival"), false);
-    let again = RoundNext::AskAgain(vec![1]);
+    let again = Next::AskAgain(vec![1]);
     assert_eq!(
         round.next(at_ms(20), || 0),
-        RoundNext::Wait(at_ms(30)),
+        Next::Wait(at_ms(30)),
         "half as long as the answer took"
     );
     assert_eq!(round.next(at_ms(30), || 0), again);
-    assert_eq!(round.next(at_ms(30), || 0), RoundNext::Wait(at_ms(200)), "until it answers");
+    assert_eq!(round.next(at_ms(30), || 0), Next::Wait(at_ms(200)), "until it answers");
     round.heard(1, by("rival"), false);
-    assert_eq!(round.next(at_ms(50), || 0), RoundNext::Wait(at_ms(75)));
+    assert_eq!(round.next(at_ms(50), || 0), Next::Wait(at_ms(75)));
     assert_eq!(round.next(at_ms(75), || 0), again);
     round.heard(1, Verdict::Granted, false);
-    assert_eq!(round.next(at_ms(95), || 0), RoundNext::End(RoundEnd::Renewed));
+    assert_eq!(round.next(at_ms(95), || 0), Next::End(RoundEnd::Renewed));
+}
+
+#[test]
+fn who_has_no_vote_is_asked_for_one_at_once_unless_another_may_have_held_the_lock() {
+    for vanished in [false, true] {
+        let mut round = round(3);
+        round.heard(1, Verdict::Absent, false);
+        if vanished {
+            round.vanish();
+            assert_eq!(round.next(at_ms(20), || 0), Next::End(RoundEnd::Vanished));
+            continue;
+        }
+        assert_eq!(round.next(at_ms(20), || 0), Next::AskAgain(vec![1]));
+        assert_eq!(round.next(at_ms(20), || 0), Next::Wait(at_ms(200)));
+        // Also where nothing else can be heard: the next round may need it.
+        for voter in [0, 2] {
+            round.heard(voter, Verdict::Unknown(Cause::Unheard), false);
+        }
+        round.heard(1, Verdict::Absent, false);
+        assert_eq!(round.next(at_ms(30), || 0), Next::AskAgain(vec![1]));
+        assert_eq!(round.next(at_ms(30), || 0), Next::End(RoundEnd::Failed));
+    }
 }

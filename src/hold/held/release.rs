@@ -8,15 +8,11 @@ use std::{
 
 use super::{End, Hold, HoldLoss, HoldState};
 use crate::{
-    acquire::{Claim, Won},
+    acquire::{Claim, Won, drive},
     clock::Moment,
-    proto::{Duty, Error, Votes},
-    voter::{Call, Replies},
+    proto::{Duty, Error, Release, Verdict, Votes},
+    voter::Replies,
 };
-
-/// For how long a hold was held that has ended.
-#[must_use = "recorders are to be told of it, when no mutex is held"]
-struct EndedHold(Duration);
 
 impl Hold {
     /// Takes one entry away, and says when. A hold that is lost says why.
@@ -41,9 +37,9 @@ impl Hold {
             if state.count > 0 {
                 return Some((self.tell_count(&state, now), None));
             }
-            if let Some(ended) = self.hand_on(&mut state, now) {
+            if self.hand_on(&mut state, now) {
                 drop(state);
-                self.count_end(ended);
+                self.count_end(now);
                 return None;
             }
             let frees_at = now + state.longest;
@@ -51,7 +47,7 @@ impl Hold {
         });
         async move {
             let Some((replies, frees_at)) = left? else { return Ok(()) };
-            let votes = self.confirm(replies, frees_at.is_some()).await;
+            let votes = self.confirm(replies, None, frees_at.is_some()).await;
             if votes.lacks_majority() {
                 let (loss, verdicts) = match self.marks_of_force().await {
                     Some(marks) => (HoldLoss::Revoked, marks),
@@ -83,7 +79,7 @@ impl Hold {
             drop(self.tell_count(&state, now));
             return Ok(None);
         }
-        let ended = self.end(&mut state, End::Released, now);
+        self.end(&mut state, End::Released);
         state.succession = None;
         let longest = state.longest;
         let time = time.filter(|time| *time < longest);
@@ -91,7 +87,7 @@ impl Hold {
         let insist = |call| self.coordinator.panel().insist_all(&call, now + longest, now);
         let replies = shorter.map(insist);
         drop(state);
-        self.count_end(ended);
+        self.count_end(now);
         Ok(replies)
     }
 
@@ -109,20 +105,42 @@ impl Hold {
     pub(crate) async fn closed(&self, replies: Replies, due: Moment) -> Result<(), Error> {
         let now = self.now();
         let frees_at = now + self.state().longest;
-        let time = due.since(now);
-        let votes = self.coordinator.confirm(replies, time, None::<fn() -> Call>).await;
+        let votes = self.confirm(replies, Some(due.since(now)), false).await;
         if votes.lacks_majority() || votes.frees_majority() {
             return Ok(());
         }
         Err(self.unconfirmed(frees_at, votes.into_verdicts()))
     }
 
-    /// Counts the answers to a release. `is_last`: it gives the votes back, which may be asked for
-    /// again.
-    pub(in crate::hold) async fn confirm(&self, replies: Replies, is_last: bool) -> Votes {
-        let lease = self.state().longest;
-        let again = || self.record.release(&self.id, 0);
-        self.coordinator.confirm(replies, lease, is_last.then_some(again)).await
+    /// Counts the answers to a release, for this time at most; else for the lease. `is_last`: it
+    /// gives the votes back, which may be asked for again.
+    pub(in crate::hold) async fn confirm(
+        &self,
+        mut replies: Replies,
+        time: Option<Duration>,
+        is_last: bool,
+    ) -> Votes {
+        let (coordinator, started) = (&self.coordinator, self.now());
+        let lease = time.unwrap_or_else(|| self.state().longest);
+        let patience = is_last.then(|| coordinator.voter_deadline().min(lease));
+        let panel = coordinator.panel();
+        let mut release = Release::start(panel.quorum, lease, patience, started);
+        drive(
+            coordinator.clock(),
+            &mut release,
+            &mut replies,
+            started,
+            Release::next,
+            |release, (voter, outcome), now| {
+                let verdict = outcome.map_or_else(Verdict::Unknown, |answer| answer.released());
+                release.heard(voter, verdict, now);
+            },
+            |replies, voters, now| {
+                panel.ask_again(replies, voters, &self.record.release(&self.id, 0), now);
+            },
+        )
+        .await;
+        release.into_votes()
     }
 
     pub(super) fn end_and_release(
@@ -131,50 +149,51 @@ impl Hold {
         end: End,
         now: Moment,
     ) -> Replies {
-        let ended = self.end(&mut state, end, now);
+        self.end(&mut state, end);
         let replies = self.coordinator.give_back(&self.record, &self.id, state.longest, now);
         // Whoever is next in line asks behind the release.
         state.succession = None;
         drop(state);
-        self.count_end(ended);
+        self.count_end(now);
         replies
     }
 
     /// Gives the hold to the next task in line, as it was granted: nothing was asked for since
     /// then, so its lease and its count are what they were, and enough of the lease is left for a
-    /// grant. `None`: it did not.
-    fn hand_on(&self, state: &mut HoldState, now: Moment) -> Option<EndedHold> {
+    /// grant. Whether it did.
+    fn hand_on(&self, state: &mut HoldState, now: Moment) -> bool {
         let Self { coordinator, record, id, rules, started, seen, .. } = self;
         let is_as_granted = state.support().is_as_granted() && rules.is_in_time(*started, now);
         // Where it stays, what it would have gone by is dropped behind the release.
-        let (tenure, succession) = state.succession.as_mut()?;
-        let next = tenure.next(now).filter(|_| is_as_granted)?;
+        let Some((tenure, succession)) = &mut state.succession else { return false };
+        let Some(next) = tenure.next(now).filter(|_| is_as_granted) else { return false };
         let handed_on = succession.hand_on(|| {
             let claim = Claim::of_held(coordinator, record, id, *rules, *seen);
             let support = Arc::clone(&state.support);
             Won::handed_on(claim, (*started, *rules), self.stored, support, next)
         });
-        handed_on.then(|| {
+        if handed_on {
             // The line ends when nobody stands there any more.
             state.succession = None;
-            self.end(state, End::Released, now)
-        })
+            self.end(state, End::Released);
+        }
+        handed_on
     }
 
     /// From now on nobody here has it, and nobody renews it.
-    fn end(&self, state: &mut HoldState, end: End, now: Moment) -> EndedHold {
+    fn end(&self, state: &mut HoldState, end: End) {
         state.end = Some(end);
         state.lease.end();
         if let Some(place) = state.place.take() {
             self.holds.agenda.remove(place);
         }
         self.over.change(|over| *over = true);
-        EndedHold(now.since(self.acquired))
     }
 
-    fn count_end(&self, EndedHold(held): EndedHold) {
+    /// It has ended at this moment. Recorders are told of it when no mutex is held.
+    fn count_end(&self, now: Moment) {
         let series = self.series();
         series.held.change(-1.0);
-        series.hold_seconds.record(held.as_secs_f64());
+        series.hold_seconds.record(now.since(self.acquired).as_secs_f64());
     }
 }

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use super::{super::keeper::attend, AfterHealing, Hold, HoldLoss, HoldState};
 use crate::{
+    acquire::drive,
     clock::Moment,
     kinds::Ask,
-    proto::{Asked, Duty, KeptOut, Round, RoundEnd, RoundNext, Terms, Verdict, Vote},
+    proto::{Asked, Duty, KeptOut, Round, RoundEnd, Terms, Verdict, Vote},
     scripts::Answer,
     voter::{Call, LateEar, Outcome, Replies},
 };
@@ -108,14 +109,14 @@ impl Hold {
     }
 
     /// Asks some voters of a round again, unless the hold has ended. Tells the count as it is now.
-    fn ask_again(&self, exchange: &mut Exchange, voters: &[usize]) {
+    fn ask_again(&self, replies: &mut Replies, sent: RoundSent, voters: &[usize]) {
         let state = self.state();
         let now = self.now();
         if state.lease.duty(now) == Duty::Lost {
             return;
         }
-        let call = self.renewal(&state, exchange.sent, true);
-        self.coordinator.panel().ask_again(&mut exchange.replies, voters, &call, now);
+        let call = self.renewal(&state, sent, true);
+        self.coordinator.panel().ask_again(replies, voters, &call, now);
     }
 
     /// Asks whether it was ended by force, where its votes are gone: then what each voter says. The
@@ -234,37 +235,28 @@ impl Hold {
     }
 
     async fn decide(&self, exchange: &mut Exchange) -> RoundEnd {
-        let clock = self.coordinator.clock();
-        // Read once for each answer: many rounds go on at the same time.
-        let mut now = exchange.sent.started;
-        let end = loop {
-            match exchange.round.next(now, || self.coordinator.chance()) {
-                RoundNext::End(end) => break end,
-                RoundNext::AskAgain(voters) => self.ask_again(exchange, &voters),
-                RoundNext::Wait(until) => {
-                    let next = exchange.replies.next();
-                    let Some((voter, outcome)) = clock.in_time(until, next).await else {
-                        now = clock.now();
-                        continue;
-                    };
-                    let heard = self.heard(exchange.sent, voter, &outcome);
-                    now = heard.at;
-                    let is_absent = heard.verdict == Verdict::Absent;
-                    exchange.round.heard(voter, heard.verdict, heard.suspected);
-                    if heard.is_lost {
-                        exchange.round.vanish();
-                    } else if is_absent {
-                        // That it has no vote of the hold is known now.
-                        self.ask_again(exchange, &[voter]);
-                    }
+        let (clock, sent) = (self.coordinator.clock(), exchange.sent);
+        let end = drive(
+            clock,
+            &mut exchange.round,
+            &mut exchange.replies,
+            sent.started,
+            |round, now| round.next(now, || self.coordinator.chance()),
+            |round, (voter, outcome), _| {
+                let heard = self.heard(sent, voter, &outcome);
+                round.heard(voter, heard.verdict, heard.suspected);
+                if heard.is_lost {
+                    round.vanish();
                 }
-            }
-        };
+            },
+            |replies, voters, _| self.ask_again(replies, sent, voters),
+        );
+        let end = end.await;
         match end {
             RoundEnd::Renewed => {
                 let mut state = self.state();
                 let late = crate::mutant!("renews_from_the_reply");
-                let sent = exchange.sent.backdated(state.stood_still);
+                let sent = sent.backdated(state.stood_still);
                 let started = if late { clock.now() } else { sent.started };
                 state.lease.renewed(sent.terms, started, clock.now());
                 // What comes next has another cause.

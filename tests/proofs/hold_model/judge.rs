@@ -12,8 +12,8 @@ use crate::hold_model::{
 };
 use quorate::proto::{
     Asked, Attempt, Cause, Drift, Duty, Grant, GrantNext, Granted, HoldId, KeptOut, Lease, Moment,
-    Next, Place, Quarantine, Quorum, Register, RestartGuard, Round, RoundEnd, RoundNext,
-    Rules as Measures, Support, Suspicion, Terms, Token, Verdict, Vote,
+    Next, Place, Quarantine, Quorum, Register, RestartGuard, Round, RoundEnd, Rules as Measures,
+    Support, Suspicion, Terms, Token, Verdict, Vote,
 };
 
 const TICK: Duration = Duration::from_secs(1);
@@ -206,7 +206,7 @@ impl State {
     }
 
     pub(crate) fn is_won(&self, client: u8, rules: &Rules) -> bool {
-        matches!(self.attempt(client, rules).next(now()), Next::Won(_))
+        matches!(self.attempt(client, rules).next(now()), Next::End(Ok(_)))
     }
 
     /// The voters that the client asks again if it waits for no more answers: it leads in a split.
@@ -297,9 +297,9 @@ impl State {
             round.vanish();
         }
         match round.next(now(), || 0) {
-            RoundNext::End(end) => Some(end),
+            Next::End(end) => Some(end),
             // A renewal that asks once more is one of its own here.
-            RoundNext::AskAgain(_) | RoundNext::Wait(_) => None,
+            Next::AskAgain(_) | Next::Wait(_) => None,
         }
     }
 }

@@ -202,7 +202,7 @@ pub(crate) const ALL: &[Mutant] = &[
         "tell(channel, waiting and call_first(",
         "tell(channel, false and call_first(",
     ),
-    // A sleep that has ended is waited for once more where a release goes on then.
+    // A sleep that has ended is waited for once more where a question goes on then.
     Mutant::new("ended_sleep_is_awaited", &[NoPanic]),
     // Whoever waits gives up at the first round without a quorum.
     Mutant::new("no_patience", &[FewestTrips, AnswersInTime]),

@@ -12,7 +12,7 @@ use crate::queue_model::{
     state::{Answer, Phase, State},
 };
 use quorate::proto::{
-    Asked, Bid, BidNext, Drift, KeptOut, Moment, Quarantine, Round, RoundEnd, RoundNext,
+    Asked, Bid, BidNext, Drift, KeptOut, Moment, Next, Quarantine, Round, RoundEnd,
     Rules as Measures, Support, Terms, Ticket, Until, Verdict, Votes,
 };
 
@@ -147,7 +147,7 @@ impl State {
         for (voter, answer) in self.heard(place, u8::MAX, rules) {
             round.heard(voter, verdict(answer), answer.uncounted);
         }
-        round.next(now(), || 0) == RoundNext::End(RoundEnd::Renewed)
+        round.next(now(), || 0) == Next::End(RoundEnd::Renewed)
     }
 }
 
