@@ -17,8 +17,8 @@ use crate::{
     clock::Moment,
     kinds::{Ask, LockRecord},
     proto::{
-        Bid, BidNext, Defeat, Denial, Error, Grant, HoldId, Limit, Loss, Refusal, Rules, Ticket,
-        Until, Vote, Wait, WaitNext, Wake,
+        Bid, BidNext, Defeat, Denial, Error, Grant, HoldId, Limit, Loss, Refusal, Ticket, Vote,
+        Wait, WaitNext, Wake,
     },
     voter::Replies,
 };
@@ -37,36 +37,13 @@ pub(crate) struct Waiter<'a> {
     /// The lock, as it is asked for from this place.
     record: LockRecord,
     place: HoldId,
-    /// How long after a bid the next one must follow, so that voters keep the place.
-    refresh: Duration,
     wait: Wait,
     ticket: Option<Ticket>,
-    history: BidHistory,
     /// The votes of the latest bid.
     claim: Option<Claim>,
     ears: Ears,
     /// Its turn in its client's line. It passes on to the line what voters said.
     turn: &'a Turn<'a>,
-}
-
-/// What the bids from a place came to, and so whether it still leads to the lock.
-#[derive(Debug, Default)]
-struct BidHistory {
-    /// When the last bid from this place began that a majority answered.
-    answered: Option<Moment>,
-    /// A majority gave its vote to the last bid without an answer that counts.
-    in_vain: bool,
-}
-
-impl BidHistory {
-    /// Nobody remembers a place without a request for longer than three refreshes. What is in vain
-    /// once may be a clock that is being measured.
-    fn has_ended(&mut self, bid: &Bid, refresh: Duration, now: Moment) -> bool {
-        let remembered = self.answered.map(|answered| answered + 3 * refresh);
-        let in_vain = bid.votes().are_given();
-        let was_in_vain = std::mem::replace(&mut self.in_vain, in_vain);
-        remembered.is_none_or(|until| now >= until) || in_vain && was_in_vain
-    }
 }
 
 /// What a bid came to.
@@ -91,7 +68,7 @@ impl Coordinator {
         // Those in the queue have been asking the same voters.
         let (known, silent_since) = turn.known();
         turn.ask();
-        self.enter_queue(record, wait.resume_from(known, silent_since), refresh, turn)
+        self.enter_queue(record, wait.resume_from(known, silent_since), turn)
     }
 
     /// A new place, behind all others.
@@ -99,7 +76,6 @@ impl Coordinator {
         self: &Arc<Self>,
         record: &LockRecord,
         wait: Wait,
-        refresh: Duration,
         turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
         let info = record.info();
@@ -111,11 +87,9 @@ impl Coordinator {
             record: record.at_place(&place),
             ears: Ears::of(self.wakeups.callee(place.as_str(), self.panel.quorum.voters())),
             place,
-            refresh,
             wait,
             // Where there is no queue there is none to be fixed.
             ticket: info.waiting().is_none().then_some(Ticket(0)),
-            history: BidHistory::default(),
             claim: None,
             turn,
         }
@@ -195,7 +169,6 @@ impl Waiter<'_> {
     async fn win(&mut self, mut bid: Bid, mut grant: Grant, replies: Option<Replies>) -> BidEnd {
         let mut replies = replies.expect("they are kept until it is lost");
         let (rules, started) = (self.record.rules(), bid.started());
-        self.history.answered = Some(started);
         let Self { coordinator, claim, ticket, .. } = self;
         let claim = claim.as_mut().expect("a bid makes one");
         // A majority may say another ticket than the first that granted.
@@ -219,18 +192,6 @@ impl Waiter<'_> {
         }
     }
 
-    /// A bid, and until when it hears answers.
-    fn start_bid(&mut self, rules: Rules, started: Moment) -> (Bid, Option<Moment>) {
-        // Gives back first what the bid before may still get. Not sooner: if the waiter is dropped,
-        // the claim of the last bid is what leaves the queue.
-        self.claim = None;
-        let limit = self.wait.start_attempt(started);
-        self.ears.forget();
-        let until = Until { refresh: self.refresh, limit };
-        let quorum = self.coordinator.panel.quorum;
-        (Bid::start(quorum, rules, self.ticket, until, started), limit)
-    }
-
     /// Each attempt has an id of its own, so that a late undo takes nothing from the next.
     fn next_hold(&self) -> HoldId {
         let ids = &self.coordinator.ids;
@@ -244,55 +205,39 @@ impl Waiter<'_> {
     async fn bid(&mut self, admitted: Option<Admitted<'_>>) -> Result<BidEnd, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
+        let (lock, limit) = (&self.record.info().name, self.wait.limit());
+        let mut leave = admitted;
         // Until a majority has answered. A place that stands waits for no leave: it would be
         // forgotten meanwhile, against law 4, or keep the lock from everybody.
-        let (lock, limit) = (&self.record.info().name, self.wait.limit());
-        let admission = || coordinator.admit(admitted, lock, limit, Some(self.turn));
-        let mut leave = Some(if self.ticket.is_some() { None } else { Some(admission().await?) });
+        if self.ticket.is_none() {
+            leave = Some(coordinator.admit(leave, lock, limit, Some(self.turn)).await?);
+        }
         let started = clock.now();
         let rules = panel.adapt(self.record.rules());
-        let (mut bid, limit) = self.start_bid(rules, started);
+        // Gives back first what the bid before may still get. Not sooner: if the waiter is dropped,
+        // the claim of the last bid is what leaves the queue.
+        self.claim = None;
+        self.ears.forget();
+        let mut bid = Bid::start(panel.quorum, rules, self.ticket, &mut self.wait, started);
         let hold = self.next_hold();
         let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
         let circle = self.record.info().circle(claim.hold());
-        let mut grant = Grant::new(panel.quorum, circle, rules, started, limit);
+        let mut grant = Grant::new(panel.quorum, circle, rules, started, self.wait.cut_off());
         let mut replies = Some(coordinator.bid(&self.record, claim.hold(), self.ticket, started));
         let mut now = started;
-        let wake = loop {
-            let (wait, mut called) = (&mut self.wait, false);
+        loop {
+            let wait = &mut self.wait;
             let next = self.ears.look(|heard| {
                 if heard.missed {
                     wait.miss_calls(now, coordinator.chance());
                 }
-                called = heard.called.contains(&true);
-                bid.next(now, &heard.called)
+                bid.next(now, &heard.called, wait)
             });
             match next {
-                BidNext::Won => return Ok(self.win(bid, grant, replies).await),
-                BidNext::GiveBack(voters) => claim.give_back(&voters),
-                BidNext::Again => break Some(if called { Wake::Called } else { Wake::Timer }),
-                BidNext::Silent if self.history.has_ended(&bid, self.refresh, now) => {
-                    return Ok(self.give_way(bid));
-                }
-                BidNext::Silent => {
-                    // Nobody listens in the pause, and what comes then may be what a holder needs.
-                    claim.give_back_all();
-                    break None;
-                }
-                BidNext::Wait(mut until) => {
+                BidNext::Wait(until) => {
                     if bid.is_refused() {
-                        if leave.take().is_some() {
-                            self.ears.listen(&coordinator, &self.record, bid.votes());
-                            // It may be long until the next bid.
-                            self.turn.tell(Denial::Held(Refusal::of(bid.votes(), now)));
-                        }
                         // Many wait like that: what has been heard needs no more room.
                         replies = replies.filter(Replies::are_open);
-                        until = match self.wait.await_turn(until, now, bid.votes()) {
-                            WaitNext::Sleep(until) => until,
-                            WaitNext::Ask(wake) => break wake,
-                            WaitNext::GiveUp(_) => break None,
-                        };
                     }
                     // None where nobody is to answer any more.
                     let answers = OptionFuture::from(replies.as_mut().map(Replies::next));
@@ -301,7 +246,7 @@ impl Waiter<'_> {
                         Some(answer) = answers => Some(answer),
                         subscribed = self.ears.changed() => {
                             if subscribed? {
-                                break None;
+                                return Ok(self.end_bid(bid, None));
                             }
                             None
                         }
@@ -313,21 +258,32 @@ impl Waiter<'_> {
                     bid.heard(voter, vote.verdict, vote.ticket, now);
                     claim.owe_if(voter, bid.owes(voter));
                 }
+                BidNext::Won => return Ok(self.win(bid, grant, replies).await),
+                BidNext::GiveBack(voters) => claim.give_back(&voters),
+                BidNext::Refused => {
+                    drop(leave.take());
+                    self.ears.listen(&coordinator, &self.record, bid.votes());
+                    // It may be long until the next bid.
+                    self.turn.tell(Denial::Held(Refusal::of(bid.votes(), now)));
+                }
+                BidNext::End(wake) => return Ok(self.end_bid(bid, wake)),
+                BidNext::Silent => {
+                    // Nobody listens in the pause, and what comes then may be what a holder needs.
+                    claim.give_back_all();
+                    return Ok(self.end_bid(bid, None));
+                }
+                BidNext::Leave(voters) => return Ok(self.give_way(bid, voters)),
             }
-        };
-        Ok(self.end_bid(bid, wake))
+        }
     }
 
-    /// Leaves the queue, and enters it again with the next bid, behind all others: one that cannot
-    /// have the lock is not to keep it from all who can.
-    fn give_way(&mut self, bid: Bid) -> BidEnd {
-        // Nothing to call back where nothing was sent.
-        if self.history.answered.is_none() {
-            self.leave(bid.votes().reached());
-        }
+    /// Leaves the queue on these voters, and enters it again with the next bid, behind all others:
+    /// one that cannot have the lock is not to keep it from all who can.
+    fn give_way(&mut self, bid: Bid, voters: Vec<usize>) -> BidEnd {
+        self.leave(voters);
         let end = self.end_bid(bid, None);
-        let Self { coordinator, record, wait, refresh, turn, .. } = self;
-        *self = coordinator.enter_queue(record, wait.clone(), *refresh, turn);
+        let Self { coordinator, record, wait, turn, .. } = self;
+        *self = coordinator.enter_queue(record, wait.clone(), turn);
         end
     }
 
@@ -343,9 +299,6 @@ impl Waiter<'_> {
         }
         self.ticket = bid.ticket();
         let (loss, started) = (bid.loss(), bid.started());
-        if loss == Some(Loss::Held) {
-            self.history = BidHistory { answered: Some(started), in_vain: false };
-        }
         let outcome = outcome_of(loss.unwrap_or(Loss::NoQuorum));
         self.coordinator.count_attempt(&self.record, outcome);
         let defeat = |loss| Defeat { loss, votes: bid.into_votes(), started };

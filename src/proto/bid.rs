@@ -1,8 +1,8 @@
 //! One bid from a place in a queue: the request to all voters, and the wait until the next one.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
-use super::{Cause, Loss, Moment, Quorum, Rules, Verdict, Votes};
+use super::{Cause, Loss, Moment, Quorum, Rules, Verdict, Votes, Wait, Wake};
 
 /// A waiter's number in the queue of a lock: the same on every voter, once it is fixed.
 ///
@@ -20,19 +20,17 @@ pub enum BidNext {
     Won,
     /// Give the votes of these voters back, and keep the place.
     GiveBack(Vec<usize>),
-    /// Make the next bid.
-    Again,
-    /// Too few voters gave a usable answer, or too late: pause before the next bid.
+    /// A majority has answered, and it is another's turn. Said once: from now on the turn is waited
+    /// for.
+    Refused,
+    /// The bid is over: the next one may be granted, or the limit has come. With what ended a sleep.
+    End(Option<Wake>),
+    /// Too few voters gave a usable answer, or too late: give back what there may be, and pause
+    /// before the next bid.
     Silent,
-}
-
-/// What is to come before the next bid.
-#[derive(Clone, Copy, Debug)]
-pub struct Until {
-    /// The place is to be told to the voters again.
-    pub refresh: Duration,
-    /// The caller gives up.
-    pub limit: Option<Moment>,
+    /// The same, and the place does not lead to the lock any more: leave the queue on these voters,
+    /// and enter it again behind all others.
+    Leave(Vec<usize>),
 }
 
 /// A bid from its first request on.
@@ -53,6 +51,8 @@ pub struct Bid {
     refresh: Moment,
     lost: Option<Moment>,
     too_late: bool,
+    /// Its caller knows that it was refused.
+    said_refused: bool,
     first_call: Option<Moment>,
 }
 
@@ -80,14 +80,15 @@ impl Bid {
     /// A voter's expiry has a resolution of a millisecond.
     const EXPIRY: Duration = Duration::from_millis(2);
 
+    /// The next attempt of the caller who waits so.
     pub fn start(
         quorum: Quorum,
         rules: Rules,
         ticket: Option<Ticket>,
-        until: Until,
+        wait: &mut Wait,
         now: Moment,
     ) -> Self {
-        let due = now + rules.voter_deadline;
+        let (due, limit) = (now + rules.voter_deadline, wait.start_attempt(now));
         // One that has not been heard may be free.
         let unheard = Known { ends: Some(now), owed: true, ticket: None, stands: false };
         Self {
@@ -97,10 +98,11 @@ impl Bid {
             ticket,
             known: vec![unheard; quorum.voters()],
             started: now,
-            due: until.limit.map_or(due, |limit| limit.min(due)),
-            refresh: now + until.refresh,
+            due: limit.map_or(due, |limit| limit.min(due)),
+            refresh: now + wait.refresh,
             lost: None,
             too_late: false,
+            said_refused: false,
             first_call: None,
         }
     }
@@ -189,8 +191,35 @@ impl Bid {
         self.votes
     }
 
-    /// `called`: the voters that called since it started.
-    pub fn next(&mut self, now: Moment, called: &[bool]) -> BidNext {
+    /// `called`: the voters that called since it started. `wait`: of which it is an attempt.
+    pub fn next(&mut self, now: Moment, called: &[bool], wait: &mut Wait) -> BidNext {
+        match self.judge(now, called) {
+            BidNext::Won => {
+                wait.answer(self.started);
+                BidNext::Won
+            }
+            BidNext::Silent => {
+                // Nothing is to be called back where nothing was sent.
+                let was_sent =
+                    |voter: &usize| wait.answered.is_some() || self.votes.was_reached(*voter);
+                let sent = (0..self.known.len()).filter(was_sent).collect();
+                let has_ended = wait.place_has_ended(self.votes.are_given(), now);
+                if has_ended { BidNext::Leave(sent) } else { BidNext::Silent }
+            }
+            BidNext::Wait(_)
+                if self.is_refused() && !mem::replace(&mut self.said_refused, true) =>
+            {
+                BidNext::Refused
+            }
+            BidNext::Wait(until) if self.is_refused() => {
+                wait.await_turn(until, now).map_or_else(BidNext::End, BidNext::Wait)
+            }
+            next => next,
+        }
+    }
+
+    /// The same for one that may wait for ever, and is told nothing.
+    fn judge(&mut self, now: Moment, called: &[bool]) -> BidNext {
         if now >= self.due {
             for voter in self.votes.unheard() {
                 self.known[voter].ends = None;
@@ -214,7 +243,7 @@ impl Bid {
         if !owed.is_empty() {
             return BidNext::GiveBack(owed);
         }
-        self.wait(now, called)
+        self.rest(now, called)
     }
 
     /// What is known to be granted, and what is unknown for good.
@@ -228,8 +257,10 @@ impl Bid {
         owed
     }
 
-    fn wait(&mut self, now: Moment, called: &[bool]) -> BidNext {
+    fn rest(&mut self, now: Moment, called: &[bool]) -> BidNext {
         let open = self.votes.is_open();
+        let is_called = called.contains(&true);
+        let again = BidNext::End(Some(if is_called { Wake::Called } else { Wake::Timer }));
         // As long again as it took: the answers under way are worth that.
         let linger = self.lost.map_or(self.due, |lost| lost + lost.since(self.started));
         let linger = linger.min(self.due);
@@ -246,14 +277,14 @@ impl Bid {
             // The next bid carries the ticket. Until voters that said a lower one hear it, later
             // callers may be behind us on them and before us elsewhere (law 4).
             if !self.all_agree_on(ticket) {
-                return BidNext::Again;
+                return again;
             }
         }
-        let again = self.again_at(now, called);
-        if now >= again {
-            return BidNext::Again;
+        let until = self.again_at(now, called);
+        if now >= until {
+            return again;
         }
-        BidNext::Wait(if open { again.min(self.due) } else { again })
+        BidNext::Wait(if open { until.min(self.due) } else { until })
     }
 
     fn again_at(&mut self, now: Moment, called: &[bool]) -> Moment {

@@ -1,19 +1,24 @@
 use super::*;
-use crate::proto::{Drift, HoldId, Quarantine, Quarantined, Terms, at};
+use crate::proto::{Drift, HoldId, Limit, Quarantine, Quarantined, Terms, at};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const NOBODY: [bool; 3] = [false; 3];
 
-/// A lease of 10 s, voters that have 100 ms, a refresh after 1 s.
-fn bid(ticket: Option<u64>) -> Bid {
+/// A lease of 10 s, voters that have 100 ms, a refresh after 1 s. The place is known to voters.
+fn waiting(ticket: Option<u64>, limit: Limit) -> (Bid, Wait) {
     let rules = Rules {
         terms: Terms::new(MS(10_000), Drift { ppm: 0, fixed: Duration::ZERO }),
         minimum_validity: MS(5_000),
         voter_deadline: MS(100),
         longest_deadline: MS(100),
     };
-    let until = Until { refresh: MS(1_000), limit: None };
-    Bid::start(Quorum::of(3), rules, ticket.map(Ticket), until, at(0))
+    let mut wait = Wait::new(limit, MS(60_000), MS(1_000));
+    wait.answer(at(4_000));
+    (Bid::start(Quorum::of(3), rules, ticket.map(Ticket), &mut wait, at(0)), wait)
+}
+
+fn bid(ticket: Option<u64>) -> Bid {
+    waiting(ticket, Limit::Never).0
 }
 
 fn granted(bid: &mut Bid, voter: usize, ticket: u64, ms: u64) {
@@ -47,9 +52,15 @@ use Said::{Grants, IsAway, Refuses};
 
 type Row<'a> = (u64, &'a [Said], [bool; 3], BidNext);
 
+/// What is next, where nobody has to be told that it was refused.
+fn next(bid: &mut Bid, wait: &mut Wait, now: Moment, called: &[bool]) -> BidNext {
+    let next = bid.next(now, called, wait);
+    if next == BidNext::Refused { bid.next(now, called, wait) } else { next }
+}
+
 /// Each row: when it is, what voters say then, which have called, and what is next.
 fn check(ticket: Option<u64>, rows: &[Row<'_>]) -> Bid {
-    let mut bid = bid(ticket);
+    let (mut bid, mut wait) = waiting(ticket, Limit::Never);
     for (ms, said, called, next) in rows {
         for said in *said {
             match *said {
@@ -58,7 +69,8 @@ fn check(ticket: Option<u64>, rows: &[Row<'_>]) -> Bid {
                 IsAway(voter) => unreachable(&mut bid, voter, *ms),
             }
         }
-        assert_eq!(bid.next(at(*ms), called), *next, "{said:?} at {ms}");
+        let found = self::next(&mut bid, &mut wait, at(*ms), called);
+        assert_eq!(found, *next, "{said:?} at {ms}");
     }
     bid
 }
@@ -76,6 +88,8 @@ const ALL_REFUSE: &[Said] = &[Refuses(0, 4, 9_000), Refuses(1, 4, 9_000), Refuse
 const TWO_REFUSE: &[Said] = &[Refuses(0, 4, 9_000), Refuses(1, 4, 9_000)];
 const ONE_GRANTS: &[Said] = &[Grants(0, 4), Refuses(1, 4, 9_000), Refuses(2, 4, 9_000)];
 const FIRST: [bool; 3] = [true, false, false];
+const AGAIN: BidNext = BidNext::End(Some(Wake::Timer));
+const CALLED: BidNext = BidNext::End(Some(Wake::Called));
 
 #[test]
 fn it_is_won_with_the_grant_that_makes_a_majority() {
@@ -112,25 +126,25 @@ fn votes_that_make_no_majority_in_time_are_given_back_at_once_and_once() {
 
 #[test]
 fn what_a_majority_gave_is_known_also_where_it_does_not_count() {
-    let mut late = bid(Some(4));
+    let (mut late, mut wait) = waiting(Some(4), Limit::Never);
     granted(&mut late, 0, 4, 2);
     assert!(!late.votes().are_given(), "it is under way");
     granted(&mut late, 1, 4, 5_001);
-    late.next(at(5_001), &NOBODY);
+    late.next(at(5_001), &NOBODY, &mut wait);
     assert!(late.votes().are_given());
 
-    let mut uncounted = bid(Some(4));
+    let (mut uncounted, mut wait) = waiting(Some(4), Limit::Never);
     granted(&mut uncounted, 0, 4, 2);
     quarantined(&mut uncounted, 1, 2);
     unreachable(&mut uncounted, 2, 2);
-    assert_eq!(uncounted.next(at(2), &NOBODY), BidNext::GiveBack(vec![0, 1]));
-    assert_eq!(uncounted.next(at(2), &NOBODY), BidNext::Silent);
+    assert_eq!(uncounted.next(at(2), &NOBODY, &mut wait), BidNext::GiveBack(vec![0, 1]));
+    assert_eq!(uncounted.next(at(2), &NOBODY, &mut wait), BidNext::Silent);
     assert!(uncounted.votes().are_given());
 
-    let mut minority = bid(Some(4));
+    let (mut minority, mut wait) = waiting(Some(4), Limit::Never);
     quarantined(&mut minority, 0, 2);
     unreachable(&mut minority, 1, 2);
-    minority.next(at(100), &NOBODY);
+    minority.next(at(100), &NOBODY, &mut wait);
     assert!(!minority.votes().are_given(), "that of the third is not known");
 }
 
@@ -139,17 +153,17 @@ fn a_ticket_is_fixed_where_a_majority_allows_it_and_who_differs_is_told_by_anoth
     // The lowest that a majority allows; the third is worth a moment.
     let differ = [
         (2, &[Refuses(0, 4, 9_000), Refuses(1, 6, 9_000)][..], NOBODY, wait(4)),
-        (3, &[Refuses(2, 5, 9_000)], NOBODY, BidNext::Again),
+        (3, &[Refuses(2, 5, 9_000)], NOBODY, AGAIN),
     ];
     assert_eq!(check(None, &differ).ticket(), Some(Ticket(5)));
     let two = &[Refuses(0, 4, 9_000), Refuses(2, 4, 9_000)][..];
-    let agree = [(2, two, NOBODY, wait(100)), (5, &[Refuses(1, 9, 9_000)], NOBODY, BidNext::Again)];
+    let agree = [(2, two, NOBODY, wait(100)), (5, &[Refuses(1, 9, 9_000)], NOBODY, AGAIN)];
     assert_eq!(check(None, &agree).ticket(), Some(Ticket(4)));
     // Where all agree no second trip is needed.
     let agreed = check(None, &[(2, ALL_REFUSE, NOBODY, wait(1_000))]);
     assert_eq!(agreed.ticket(), Some(Ticket(4)));
     // The voter that granted has no entry of the place: the next bid makes one.
-    check(None, &[(2, ONE_GRANTS, NOBODY, give_back([0])), (2, &[], NOBODY, BidNext::Again)]);
+    check(None, &[(2, ONE_GRANTS, NOBODY, give_back([0])), (2, &[], NOBODY, AGAIN)]);
     // What is fixed stays, whatever a voter says later; without a quorum nothing is.
     let mut fixed = bid(Some(4));
     for voter in 0..3 {
@@ -164,16 +178,16 @@ fn a_ticket_is_fixed_where_a_majority_allows_it_and_who_differs_is_told_by_anoth
 fn calls_of_enough_voters_that_refused_bring_the_next_bid() {
     let refused: Row<'_> = (2, ALL_REFUSE, NOBODY, wait(1_000));
     let called: Row<'_> = (7, &[], FIRST, wait(12));
-    let two = (8, &[][..], [true, false, true], BidNext::Again);
+    let two = (8, &[][..], [true, false, true], CALLED);
     check(Some(4), &[refused.clone(), called.clone(), two]);
     // One is enough after a few milliseconds.
-    let rows = [refused, called, (11, &[], FIRST, wait(12)), (12, &[], FIRST, BidNext::Again)];
+    let rows = [refused, called, (11, &[], FIRST, wait(12)), (12, &[], FIRST, CALLED)];
     check(Some(4), &rows);
     // That of a voter that did not refuse counts for nothing; with it two make a majority.
     let rows = [
         (2, ONE_GRANTS, NOBODY, give_back([0])),
         (3, &[], FIRST, wait(1_000)),
-        (3, &[], [true, true, false], BidNext::Again),
+        (3, &[], [true, true, false], CALLED),
     ];
     check(Some(4), &rows);
 }
@@ -181,11 +195,11 @@ fn calls_of_enough_voters_that_refused_bring_the_next_bid() {
 #[test]
 fn it_comes_back_when_a_majority_of_the_obstacles_has_ended_or_to_tell_its_place() {
     let ends = &[Refuses(0, 4, 300), Refuses(1, 4, 500), Refuses(2, 4, 9_000)];
-    check(Some(4), &[(2, ends, NOBODY, wait(504)), (504, &[], NOBODY, BidNext::Again)]);
+    check(Some(4), &[(2, ends, NOBODY, wait(504)), (504, &[], NOBODY, AGAIN)]);
     let rows = [
         (2, ALL_REFUSE, NOBODY, wait(1_000)),
         (999, &[], NOBODY, wait(1_000)),
-        (1_000, &[], NOBODY, BidNext::Again),
+        (1_000, &[], NOBODY, AGAIN),
     ];
     check(Some(4), &rows);
 }
@@ -202,20 +216,21 @@ fn nothing_is_owed_to_whoever_refused_or_was_not_reached() {
 
 #[test]
 fn it_is_refused_only_once_a_majority_has_answered() {
-    let mut refused = bid(Some(4));
+    let (mut refused, mut wait) = waiting(Some(4), Limit::Never);
     held(&mut refused, 0, 4, 9_000, 2);
     unreachable(&mut refused, 1, 2);
-    refused.next(at(2), &NOBODY);
+    refused.next(at(2), &NOBODY, &mut wait);
     assert!(!refused.is_refused(), "the third may be as silent as the second");
     held(&mut refused, 2, 4, 9_000, 3);
-    refused.next(at(3), &NOBODY);
+    assert_eq!(refused.next(at(3), &NOBODY, &mut wait), BidNext::Refused);
     assert!(refused.is_refused());
+    assert_eq!(refused.next(at(3), &NOBODY, &mut wait), self::wait(1_000), "it is said once");
 
-    let mut too_late = bid(Some(4));
+    let (mut too_late, mut wait) = waiting(Some(4), Limit::Never);
     for voter in 0..2 {
         granted(&mut too_late, voter, 4, 5_001);
     }
-    too_late.next(at(5_001), &NOBODY);
+    too_late.next(at(5_001), &NOBODY, &mut wait);
     assert!(!too_late.is_refused());
 }
 
@@ -250,4 +265,49 @@ fn the_highest_of_the_lowest_majority_is_fixed_whatever_the_others_say() {
         assert_eq!(known, (stands, agree), "{voters:?}");
     }
     assert_eq!(tickets([said(7), None, None]).ticket(), None, "a minority fixes nothing");
+}
+
+#[test]
+fn who_was_refused_waits_until_the_limit_or_until_calls_may_be_lost() {
+    let (mut bid, mut wait) = waiting(Some(4), Limit::Until(at(300)));
+    for voter in 0..3 {
+        held(&mut bid, voter, 4, 9_000, 2);
+    }
+    assert_eq!(next(&mut bid, &mut wait, at(2), &NOBODY), self::wait(300));
+    wait.miss_calls(at(10), 0);
+    assert_eq!(bid.next(at(10), &NOBODY, &mut wait), self::wait(11));
+    assert_eq!(bid.next(at(11), &NOBODY, &mut wait), BidNext::End(Some(Wake::Missed)));
+    assert_eq!(bid.next(at(300), &NOBODY, &mut wait), BidNext::End(None));
+}
+
+#[test]
+fn a_place_that_does_not_lead_to_the_lock_is_left_where_something_was_sent() {
+    let silent = |wait: &mut Wait, ms: u64, granted_in_vain: bool| {
+        let rules = bid(None).rules;
+        let mut bid = Bid::start(Quorum::of(3), rules, Some(Ticket(4)), wait, at(ms));
+        for voter in 0..3 {
+            match voter {
+                0 | 1 if granted_in_vain => quarantined(&mut bid, voter, ms),
+                _ => unreachable(&mut bid, voter, ms),
+            }
+        }
+        match bid.next(at(ms), &NOBODY, wait) {
+            BidNext::GiveBack(_) => bid.next(at(ms), &NOBODY, wait),
+            next => next,
+        }
+    };
+    let everywhere = || BidNext::Leave(vec![0, 1, 2]);
+    // Voters remember it for three refreshes.
+    let (_, mut wait) = waiting(None, Limit::Never);
+    assert_eq!(silent(&mut wait, 6_999, false), BidNext::Silent);
+    assert_eq!(silent(&mut wait, 7_000, false), everywhere());
+    // From a place of which no majority has heard.
+    assert_eq!(silent(&mut wait, 7_001, false), BidNext::Leave(Vec::new()));
+    assert_eq!(silent(&mut wait, 7_002, true), BidNext::Leave(vec![0, 1]));
+    // A majority gave its vote twice, and none of that counted.
+    let (_, mut wait) = waiting(None, Limit::Never);
+    assert_eq!(silent(&mut wait, 10, true), BidNext::Silent);
+    assert_eq!(silent(&mut wait, 20, false), BidNext::Silent, "it is not in vain each time");
+    assert_eq!(silent(&mut wait, 30, true), BidNext::Silent);
+    assert_eq!(silent(&mut wait, 40, true), everywhere());
 }

@@ -33,7 +33,7 @@ mod wait;
 #[cfg(quorate_mutants)]
 pub use crate::mutant::{rewrite, wake};
 pub use attempt::{Attempt, Rules};
-pub use bid::{Bid, BidNext, Ticket, Until};
+pub use bid::{Bid, BidNext, Ticket};
 pub use clocks::Stamp;
 pub use election::{
     Census, Incumbent, Leader, LeaderValue, LeaderWatch, Proclaimed, Sight, WatchNext, WhoLeads,

@@ -146,12 +146,8 @@ impl Votes {
         self.those(|voter| self.is_unheard(voter))
     }
 
-    /// The voters to which something was sent.
-    pub fn reached(&self) -> Vec<usize> {
-        self.those(|voter| self.was_reached(voter))
-    }
-
-    fn was_reached(&self, voter: usize) -> bool {
+    /// Something was sent to it.
+    pub(super) fn was_reached(&self, voter: usize) -> bool {
         !matches!(self.verdicts[voter], Some(Verdict::Unknown(Cause::Unreachable(_))))
     }
 

@@ -1,8 +1,8 @@
 //! Waiting for a lock: when to ask again, and when to give up with which answer.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
-use super::{Backoff, Defeat, Denial, Loss, Moment, Refusal, Votes};
+use super::{Backoff, Defeat, Denial, Loss, Moment};
 
 /// How long to wait for a lock that another hold has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct Wait {
     /// For how long too few answers are borne; `None`: until the limit.
     patience: Option<Duration>,
     /// So long after a bid the next one must follow: its place in the queue lives so short.
-    refresh: Duration,
+    pub(super) refresh: Duration,
     state: WaitState,
     /// What is missing at this moment the latest attempt does not wait for.
     answers: Option<Moment>,
@@ -84,6 +84,10 @@ pub struct Wait {
     silent_since: Option<Moment>,
     /// When to ask again because calls may have been lost.
     deaf_until: Option<Moment>,
+    /// When the last bid from its place began that a majority answered.
+    pub(super) answered: Option<Moment>,
+    /// A majority gave its vote to the last bid without an answer that counts.
+    in_vain: bool,
     silent: Backoff,
     contended: Backoff,
     /// A voter whose connections break again and again must not make its waiters ask as often.
@@ -113,6 +117,8 @@ impl Wait {
             denial: None,
             silent_since: None,
             deaf_until: None,
+            answered: None,
+            in_vain: false,
             silent: pause(20),
             contended: pause(1),
             deaf: pause(1),
@@ -139,6 +145,31 @@ impl Wait {
         self.attempts
     }
 
+    /// Until when the latest attempt hears answers, if the limit cuts them off.
+    pub fn cut_off(&self) -> Option<Moment> {
+        self.answers
+    }
+
+    /// A majority has answered the bid that began then.
+    pub(super) fn answer(&mut self, started: Moment) {
+        (self.answered, self.in_vain) = (Some(started), false);
+    }
+
+    /// Whether its place does not lead to the lock any more, after a bid that too few voters
+    /// answered: then it goes on from another. `in_vain`: a majority gave its vote.
+    ///
+    /// Nobody remembers a place without a request for longer than three refreshes. What is in vain
+    /// once may be a clock that is being measured.
+    pub(super) fn place_has_ended(&mut self, in_vain: bool, now: Moment) -> bool {
+        let remembered = self.answered.map(|answered| answered + 3 * self.refresh);
+        let was_in_vain = mem::replace(&mut self.in_vain, in_vain);
+        let has_ended = remembered.is_none_or(|until| now >= until) || in_vain && was_in_vain;
+        if has_ended {
+            (self.answered, self.in_vain) = (None, false);
+        }
+        has_ended
+    }
+
     /// Starts an attempt; returns until when it hears answers. The limit cuts them off only where
     /// there is something to tell the caller without them: law 9, what had no time to answer was
     /// not silent. Where it has passed, the attempt is the only one, and has its full time.
@@ -153,6 +184,9 @@ impl Wait {
     /// The attempt was lost. Returns what other waiters should learn from that, if anything.
     pub fn lose_attempt(&mut self, defeat: Defeat, now: Moment, chance: u32) -> Option<&Denial> {
         let (loss, started) = (defeat.loss, defeat.started);
+        if loss == Loss::Held {
+            self.answer(started);
+        }
         // What the limit cut off was no answer.
         let is_answer = loss != Loss::NoQuorum || self.answers.is_none_or(|limit| now < limit);
         if is_answer || crate::mutant!("limit_is_taken_for_silence") {
@@ -188,16 +222,24 @@ impl Wait {
         }
         match self.state {
             WaitState::Asking | WaitState::Over => WaitNext::Ask(None),
-            WaitState::Pausing(until) => self.sleep(until, now),
+            WaitState::Pausing(until) => {
+                let asks = |wake| WaitNext::Ask(Some(wake));
+                self.sleep(until, now).map_or_else(asks, WaitNext::Sleep)
+            }
         }
     }
 
-    /// A majority refused the bid, which waits for its turn until this moment at most.
-    pub fn await_turn(&mut self, until: Moment, now: Moment, votes: &Votes) -> WaitNext {
+    /// A majority refused the bid, which waits for its turn until this moment at most. Fails where
+    /// the bid is over, with what ended the sleep.
+    pub(super) fn await_turn(
+        &mut self,
+        until: Moment,
+        now: Moment,
+    ) -> Result<Moment, Option<Wake>> {
         if self.limit.has_come(now) {
-            return WaitNext::GiveUp(Box::new(Denial::Held(Refusal::of(votes, now))));
+            return Err(None);
         }
-        self.sleep(until, now)
+        self.sleep(until, now).map_err(Some)
     }
 
     fn record_denial(&mut self, defeat: Defeat, now: Moment) {
@@ -249,25 +291,16 @@ impl Wait {
         }
     }
 
-    /// Sleeps until then, or the time at which to ask because calls may have been lost.
-    fn sleep(&mut self, until: Moment, now: Moment) -> WaitNext {
-        if self.deaf_until.is_some_and(|until| now >= until) {
-            return self.wake(Wake::Missed);
+    /// Sleeps until then, or the time at which to ask because calls may have been lost; or says
+    /// what has ended the sleep.
+    fn sleep(&mut self, until: Moment, now: Moment) -> Result<Moment, Wake> {
+        let is_deaf = self.deaf_until.is_some_and(|until| now >= until);
+        if is_deaf || now >= until {
+            self.state = WaitState::Asking;
+            return Err(if is_deaf { Wake::Missed } else { Wake::Timer });
         }
-        if now >= until {
-            return self.wake(Wake::Timer);
-        }
-        let until = self.deaf_until.map_or(until, |deaf| deaf.min(until));
-        WaitNext::Sleep(self.by_limit(until))
-    }
-
-    fn wake(&mut self, wake: Wake) -> WaitNext {
-        self.state = WaitState::Asking;
-        WaitNext::Ask(Some(wake))
-    }
-
-    fn by_limit(&self, until: Moment) -> Moment {
-        self.limit.moment().map_or(until, |limit| limit.min(until))
+        let ends = [self.deaf_until, self.limit.moment()].into_iter().flatten();
+        Ok(ends.fold(until, Moment::min))
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::proto::{Cause, HoldId, Outage, Quorum, Verdict};
+use crate::proto::{Cause, HoldId, Outage, Quorum, Verdict, Votes};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const PATIENCE: u64 = 1_000;
@@ -274,19 +274,12 @@ fn whoever_comes_first_goes_on_with_what_the_one_before_found() {
 fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost() {
     let mut wait = hurried(Limit::Until(at(80)));
     check(&mut wait, &[]);
-    assert_eq!(wait.await_turn(at(100), at(10), &votes(Loss::Held)), WaitNext::Sleep(at(80)));
-    assert_eq!(wait.await_turn(at(50), at(10), &votes(Loss::Held)), WaitNext::Sleep(at(50)));
+    assert_eq!(wait.await_turn(at(100), at(10)), Ok(at(80)));
+    assert_eq!(wait.await_turn(at(50), at(10)), Ok(at(50)));
     wait.miss_calls(at(10), 0);
-    assert_eq!(wait.await_turn(at(100), at(10), &votes(Loss::Held)), WaitNext::Sleep(at(11)));
-    assert_eq!(
-        wait.await_turn(at(100), at(11), &votes(Loss::Held)),
-        WaitNext::Ask(Some(Wake::Missed))
-    );
-    let denial = Denial::Held(Refusal::of(&votes(Loss::Held), at(80)));
-    assert_eq!(
-        wait.await_turn(at(100), at(80), &votes(Loss::Held)),
-        WaitNext::GiveUp(Box::new(denial))
-    );
+    assert_eq!(wait.await_turn(at(100), at(10)), Ok(at(11)));
+    assert_eq!(wait.await_turn(at(100), at(11)), Err(Some(Wake::Missed)));
+    assert_eq!(wait.await_turn(at(100), at(80)), Err(None));
 
     // The next pause is longer, whatever ended the bid.
     for (missed, pause_ms) in [(true, 2), (false, 1)] {
@@ -299,7 +292,7 @@ fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost()
         wait.start_attempt(at(30));
         wait.miss_calls(at(30), 0);
         let until = at(30 + pause_ms);
-        assert_eq!(wait.await_turn(at(100), at(30), &votes(Loss::Held)), WaitNext::Sleep(until));
+        assert_eq!(wait.await_turn(at(100), at(30)), Ok(until));
     }
 }
 

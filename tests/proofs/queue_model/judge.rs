@@ -12,8 +12,8 @@ use crate::queue_model::{
     state::{Answer, Phase, State},
 };
 use quorate::proto::{
-    Asked, Bid, BidNext, Drift, KeptOut, Moment, Next, Quarantine, Round, RoundEnd,
-    Rules as Measures, Support, Terms, Ticket, Until, Verdict, Votes,
+    Asked, Bid, BidNext, Drift, KeptOut, Limit, Moment, Next, Quarantine, Round, RoundEnd,
+    Rules as Measures, Support, Terms, Ticket, Verdict, Votes, Wait,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ fn terms() -> Terms {
 
 impl State {
     /// A bid of the place that has heard these voters. `refresh`: when the next one is due.
-    fn bid_of(&self, place: usize, heard: u8, refresh: Duration, rules: &Rules) -> Bid {
+    fn bid_of(&self, place: usize, heard: u8, refresh: Duration, rules: &Rules) -> (Bid, Wait) {
         let minimum_validity = Duration::ZERO;
         let measures = Measures {
             terms: terms(),
@@ -50,15 +50,15 @@ impl State {
             voter_deadline: DUE,
             longest_deadline: DUE,
         };
-        let until = Until { refresh, limit: None };
+        let mut wait = Wait::new(Limit::Never, LEASE, refresh);
         let number = |ticket: u8| Ticket(u64::from(ticket));
         let ticket = Some(self.places[place].ticket).filter(|ticket| *ticket > 0).map(number);
-        let mut bid = Bid::start(rules.quorum_of(place), measures, ticket, until, now());
+        let mut bid = Bid::start(rules.quorum_of(place), measures, ticket, &mut wait, now());
         for (voter, answer) in self.heard(place, heard, rules) {
             let told = Some(answer.ticket).filter(|ticket| *ticket > 0);
             bid.heard(voter, verdict(answer), told.map(number), now());
         }
-        bid
+        (bid, wait)
     }
 
     fn votes_of(&self, place: usize, heard: u8, rules: &Rules) -> Votes {
@@ -93,7 +93,8 @@ impl State {
         if rules.only_tries(place) {
             return self.votes_of(place, u8::MAX, rules).is_won();
         }
-        self.bid_of(place, u8::MAX, LEASE, rules).next(now(), &[false; 3]) == BidNext::Won
+        let (mut bid, mut wait) = self.bid_of(place, u8::MAX, LEASE, rules);
+        bid.next(now(), &[false; 3], &mut wait) == BidNext::Won
     }
 
     /// Among all voters.
@@ -108,7 +109,8 @@ impl State {
             return self.votes_of(place, heard, rules).is_hopeless();
         }
         // One that is lost waits for its next bid, and no other for as long as its answers.
-        let next = self.bid_of(place, heard, SECOND, rules).next(now(), &[false; 3]);
+        let (mut bid, mut wait) = self.bid_of(place, heard, SECOND, rules);
+        let next = bid.next(now(), &[false; 3], &mut wait);
         next != BidNext::Won && next != BidNext::Wait(now() + DUE)
     }
 
@@ -119,7 +121,7 @@ impl State {
                 Self::places_of(place, self.votes_of(place, heard, rules).granting(), rules);
             return Lost { give_back, ..Lost::default() };
         }
-        let mut bid = self.bid_of(place, heard, LEASE, rules);
+        let (mut bid, mut wait) = self.bid_of(place, heard, LEASE, rules);
         let at = if self.is_refused(place, heard, rules) {
             now()
         } else if self.votes_of(place, heard, rules).is_won() {
@@ -129,16 +131,16 @@ impl State {
             now() + DUE
         };
         let mut give_back = Vec::new();
-        let mut next = bid.next(at, &[false; 3]);
+        let mut next = bid.next(at, &[false; 3], &mut wait);
         if let BidNext::GiveBack(voters) = next {
             give_back = Self::places_of(place, voters, rules);
-            next = bid.next(at, &[false; 3]);
+            next = bid.next(at, &[false; 3], &mut wait);
         }
         // What was not heard is given back too, but not always so soon.
         give_back.retain(|voter| heard >> voter & 1 > 0);
         let ticket =
             bid.ticket().map_or(0, |Ticket(number)| u8::try_from(number).expect("tickets are low"));
-        Lost { give_back, ticket, again: next == BidNext::Again }
+        Lost { give_back, ticket, again: matches!(next, BidNext::End(_)) }
     }
 
     /// A majority has granted the round that was heard so.
