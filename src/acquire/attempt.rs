@@ -33,8 +33,8 @@ impl Coordinator {
         let call = record.acquire(&Ask { token, ..Ask::new(&hold, rules.terms.lease) });
         let started = self.clock.now();
         let mut attempt = Attempt::start(hold.clone(), self.panel.quorum, rules, started);
+        let circle = record.info().circle(&hold);
         let mut claim = Claim::of_all(self, record, hold, rules);
-        let circle = record.info().circle(claim.hold());
         let mut grant = Grant::new(self.panel.quorum, circle, rules, started, None);
         let mut replies = self.panel.ask_all(&call, started);
         let end = drive(
@@ -49,45 +49,50 @@ impl Coordinator {
             },
             |replies, voters, now| self.panel.ask_again(replies, voters, &call, now),
         );
-        let lost = end.await.err();
-        let settled = if let Some(loss) = lost {
-            Err((loss, None))
-        } else {
-            let nothing = |_, _, _| ();
-            self.settle(&mut claim, &mut grant, &mut replies, None, nothing).await
-        };
+        let end = end.await;
         let mut votes = attempt.into_votes();
-        match settled {
-            Ok(granted) => {
-                self.count_attempt(record, "won");
-                Ok(Won::new(claim, started, rules, granted, votes, replies))
-            }
-            Err((mut loss, stored)) => {
-                if lost.is_some() {
-                    claim.narrow(votes.may_have_granted());
-                }
+        let settled = match end {
+            Ok(_) => self.settle(&mut claim, &mut grant, &mut replies, None, |_, _, _| ()).await,
+            Err(loss) => {
+                claim.narrow(votes.may_have_granted());
                 // Law 9: nobody has it, and nobody can.
                 let kept_out = |voter| self.panel.standings.kept_out_longest(voter, started);
-                if loss == Loss::Split && votes.discount(kept_out) {
-                    loss = Loss::NoQuorum;
-                }
-                self.count_attempt(record, outcome_of(loss));
-                Err(Defeat { loss, votes: stored.unwrap_or(votes), started })
+                let is_silence = loss == Loss::Split && votes.discount(kept_out);
+                Err((if is_silence { Loss::NoQuorum } else { loss }, None))
             }
+        };
+        let (granted, votes) = self.end_attempt(record, settled, votes, started)?;
+        Ok(Won::new(claim, started, rules, granted, votes, replies))
+    }
+
+    /// Counts what an attempt has come to. `votes`: what its hold has, or it was lost by, unless
+    /// others say so.
+    pub(super) fn end_attempt(
+        &self,
+        record: &LockRecord,
+        settled: Settled,
+        votes: Votes,
+        started: Moment,
+    ) -> Result<(Granted, Votes), Defeat> {
+        let outcome = match &settled {
+            Ok(_) => "won",
+            Err((Loss::Held, _)) => "held",
+            Err((Loss::Split, _)) => "split",
+            Err((Loss::NoQuorum, _)) => "no_quorum",
+        };
+        self.series(record).attempts.of(outcome).count(1);
+        match settled {
+            Ok(granted) => Ok((granted, votes)),
+            Err((loss, stored)) => Err(Defeat { loss, votes: stored.unwrap_or(votes), started }),
         }
     }
 }
 
-/// What a lost attempt is counted as.
-pub(super) fn outcome_of(loss: Loss) -> &'static str {
-    match loss {
-        Loss::Held => "held",
-        Loss::Split => "split",
-        Loss::NoQuorum => "no_quorum",
-    }
-}
-
 // When a majority has granted.
+
+/// What a majority's votes have come to: a hold, or by what it was lost, and the votes where these
+/// are not those that were granted.
+pub(super) type Settled = Result<Granted, (Loss, Option<Votes>)>;
 
 /// For how many semaphores it is remembered that the client has warned.
 const MOST: usize = 1024;
@@ -104,8 +109,7 @@ impl Coordinator {
     }
 
     /// Where a majority does not store the token yet, it is sent to all. Where voters gave other
-    /// slots than others did, those behind are asked to go on, and `heard` has what they say. Fails
-    /// with what it was lost by, and the votes where these are not those that were granted.
+    /// slots than others did, those behind are asked to go on, and `heard` has what they say.
     pub(super) async fn settle(
         &self,
         claim: &mut Claim,
@@ -113,7 +117,7 @@ impl Coordinator {
         replies: &mut Replies,
         ticket: Option<Ticket>,
         mut heard: impl FnMut(usize, Vote, Moment),
-    ) -> Result<Granted, (Loss, Option<Votes>)> {
+    ) -> Settled {
         let Self { panel, clock, .. } = self;
         let (mut now, mut storing) = (clock.now(), None);
         let settled = loop {

@@ -103,19 +103,9 @@ impl Won {
         tenure: Tenure,
     ) -> Self {
         let quorum = claim.coordinator.panel.quorum;
-        Self {
-            claim,
-            started,
-            rules,
-            token,
-            attempts: 0,
-            votes: Votes::new(quorum),
-            support: Some(support),
-            late: Replies::new(quorum.voters(), 1),
-            slots: None,
-            elsewhere: Vec::new(),
-            tenure: Some(tenure),
-        }
+        let (granted, late) = (Granted { token, slots: None }, Replies::new(quorum.voters(), 1));
+        let won = Self::new(claim, started, rules, granted, Votes::new(quorum), late);
+        Self { attempts: 0, support: Some(support), tenure: Some(tenure), ..won }
     }
 
     /// The token for the guard that is made of this. `token` is the number that the voters store:
@@ -220,10 +210,6 @@ impl Claim {
         &self.record
     }
 
-    pub(super) fn hold(&self) -> &HoldId {
-        &self.hold
-    }
-
     /// What it asks with, as of a first request that has nothing more to say.
     pub(super) fn ask(&self) -> Ask<'_> {
         Ask::new(&self.hold, self.lease)
@@ -305,16 +291,11 @@ impl Coordinator {
             return self.panel.ask_all(&release, now);
         }
         let replies = self.panel.insist_all(&release, now + lease, now);
-        self.pass_on(record, hold);
-        replies
-    }
-
-    fn pass_on(&self, record: &LockRecord, hold: &HoldId) {
         // Programs of another library are in no queue of ours: beside a client that always asks
         // first they would never get the lock.
-        if record.kind().is_shared || record.kind().is_foreign {
-            return;
+        if !record.kind().is_shared && !record.kind().is_foreign {
+            self.wakeups.pass_on(hold.place_or_self());
         }
-        self.wakeups.pass_on(hold.place_or_self());
+        replies
     }
 }

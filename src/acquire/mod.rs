@@ -177,11 +177,6 @@ impl Coordinator {
         self.series.of(record.kind().name, record.info().name.as_str())
     }
 
-    /// An attempt to gather a majority has ended.
-    fn count_attempt(&self, record: &LockRecord, outcome: &'static str) {
-        self.series(record).attempts.of(outcome).count(1);
-    }
-
     /// A waiter is about to ask again.
     fn count_wakeup(&self, record: &LockRecord, wake: Wake) {
         let cause = match wake {

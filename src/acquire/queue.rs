@@ -6,7 +6,6 @@ use futures::future::OptionFuture;
 
 use super::{
     Coordinator,
-    attempt::outcome_of,
     claim::{Claim, Won},
     ears::Ears,
     gate::Admitted,
@@ -14,7 +13,6 @@ use super::{
     waiting::NotGranted,
 };
 use crate::{
-    clock::Moment,
     kinds::{Ask, LockRecord},
     proto::{
         Bid, BidNext, Defeat, Denial, Error, Grant, HoldId, Limit, Loss, Refusal, Ticket, Vote,
@@ -96,22 +94,6 @@ impl Coordinator {
     }
 }
 
-impl Coordinator {
-    /// Asks all voters for a hold from a place with this ticket.
-    fn bid(
-        &self,
-        record: &LockRecord,
-        hold: &HoldId,
-        ticket: Option<Ticket>,
-        now: Moment,
-    ) -> Replies {
-        let (token, lease) = (self.floor(record), record.rules().terms.lease);
-        let ticket = ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
-        let ask = Ask { ticket, token, ..Ask::new(hold, lease) };
-        self.panel.ask_all(&record.acquire(&ask), now)
-    }
-}
-
 impl Waiter<'_> {
     /// Bids until a majority grants, or the limit comes while the lock is another's. `admitted`:
     /// leave for the first bid.
@@ -133,15 +115,8 @@ impl Waiter<'_> {
                     {
                         clock.sleep(YIELD).await;
                     }
-                    let end = match (self.bid(admitted.take()).await, self.wait.denial()) {
-                        (Ok(end), _) => end,
-                        (Err(overloaded), Some(denial)) if !overloaded.is_invalid() => {
-                            let (record, denial) = (&self.record, denial.clone());
-                            return Err(coordinator.report_denial(record, denial));
-                        }
-                        (Err(error), _) => return Err(error.into()),
-                    };
-                    match end {
+                    let leave = self.admit(&coordinator, admitted.take()).await?;
+                    match self.bid(leave).await? {
                         BidEnd::Won(won) => {
                             self.turn.count_grant();
                             self.turn.tell(won.denial());
@@ -165,31 +140,66 @@ impl Waiter<'_> {
         }
     }
 
+    /// Leave to ask. A place that stands waits for none: it would be forgotten meanwhile, against law
+    /// 4, or keep the lock from everybody.
+    async fn admit<'c>(
+        &mut self,
+        coordinator: &'c Coordinator,
+        admitted: Option<Admitted<'c>>,
+    ) -> Result<Option<Admitted<'c>>, NotGranted> {
+        if self.ticket.is_some() {
+            return Ok(admitted);
+        }
+        let (lock, limit) = (&self.record.info().name, self.wait.limit());
+        let leave = coordinator.admit(admitted, lock, limit, Some(self.turn)).await;
+        leave.map(Some).map_err(|overloaded| match self.wait.denial() {
+            Some(denial) => coordinator.report_denial(&self.record, denial.clone()),
+            None => overloaded.into(),
+        })
+    }
+
     /// A majority granted a bid: with all settled, the lock is won.
     async fn win(&mut self, mut bid: Bid, mut grant: Grant, replies: Option<Replies>) -> BidEnd {
         let mut replies = replies.expect("they are kept until it is lost");
         let (rules, started) = (self.record.rules(), bid.started());
         let Self { coordinator, claim, ticket, .. } = self;
-        let claim = claim.as_mut().expect("a bid makes one");
+        let mine = claim.as_mut().expect("a bid makes one");
         // A majority may say another ticket than the first that granted.
         let heard = |voter, vote: Vote, at| bid.heard(voter, vote.verdict, vote.ticket, at);
-        let settled = coordinator.settle(claim, &mut grant, &mut replies, *ticket, heard).await;
-        match settled {
-            Ok(granted) => {
-                coordinator.count_attempt(&self.record, "won");
-                let claim = self.claim.take().expect("it is there");
-                let mut won = Won::new(claim, started, rules, granted, bid.into_votes(), replies);
+        let settled = coordinator.settle(mine, &mut grant, &mut replies, *ticket, heard).await;
+        *ticket = bid.ticket();
+        match coordinator.end_attempt(&self.record, settled, bid.into_votes(), started) {
+            Ok((granted, votes)) => {
+                let claim = claim.take().expect("it is there");
+                let mut won = Won::new(claim, started, rules, granted, votes, replies);
                 won.attempts = self.wait.attempts();
                 BidEnd::Won(Box::new(won))
             }
-            Err((loss, stored)) => {
-                claim.give_back_all();
-                coordinator.count_attempt(&self.record, outcome_of(loss));
-                *ticket = bid.ticket();
-                let votes = stored.unwrap_or_else(|| bid.into_votes());
-                BidEnd::Lost(Defeat { loss, votes, started })
+            Err(defeat) => {
+                mine.give_back_all();
+                BidEnd::Lost(defeat)
             }
         }
+    }
+
+    /// Asks all voters for a hold.
+    fn ask(&mut self) -> (Bid, Grant, Replies) {
+        let (panel, started) = (&self.coordinator.panel, self.coordinator.clock.now());
+        let rules = panel.adapt(self.record.rules());
+        // Gives back first what the bid before may still get. Not sooner: if the waiter is dropped,
+        // the claim of the last bid is what leaves the queue.
+        self.claim = None;
+        self.ears.forget();
+        let bid = Bid::start(panel.quorum, rules, self.ticket, &mut self.wait, started);
+        let (hold, limit) = (self.next_hold(), self.wait.cut_off());
+        let (coordinator, record) = (&self.coordinator, &self.record);
+        let circle = record.info().circle(&hold);
+        let grant = Grant::new(panel.quorum, circle, rules, started, limit);
+        let claim = self.claim.insert(Claim::of_all(coordinator, record, hold, rules));
+        let ticket = self.ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
+        let ask = Ask { ticket, token: coordinator.floor(record), ..claim.ask() };
+        let replies = panel.ask_all(&record.acquire(&ask), started);
+        (bid, grant, replies)
     }
 
     /// Each attempt has an id of its own, so that a late undo takes nothing from the next.
@@ -201,32 +211,16 @@ impl Waiter<'_> {
         }
     }
 
-    /// Asks all voters, and waits until the next bid makes sense.
-    async fn bid(&mut self, admitted: Option<Admitted<'_>>) -> Result<BidEnd, Error> {
+    /// Asks all voters, and waits until the next bid makes sense. `leave`: to ask, until a majority
+    /// has answered.
+    async fn bid(&mut self, mut leave: Option<Admitted<'_>>) -> Result<BidEnd, Error> {
         let coordinator = Arc::clone(&self.coordinator);
         let Coordinator { clock, panel, .. } = &*coordinator;
-        let (lock, limit) = (&self.record.info().name, self.wait.limit());
-        let mut leave = admitted;
-        // Until a majority has answered. A place that stands waits for no leave: it would be
-        // forgotten meanwhile, against law 4, or keep the lock from everybody.
-        if self.ticket.is_none() {
-            leave = Some(coordinator.admit(leave, lock, limit, Some(self.turn)).await?);
-        }
-        let started = clock.now();
-        let rules = panel.adapt(self.record.rules());
-        // Gives back first what the bid before may still get. Not sooner: if the waiter is dropped,
-        // the claim of the last bid is what leaves the queue.
-        self.claim = None;
-        self.ears.forget();
-        let mut bid = Bid::start(panel.quorum, rules, self.ticket, &mut self.wait, started);
-        let hold = self.next_hold();
-        let claim = self.claim.insert(Claim::of_all(&coordinator, &self.record, hold, rules));
-        let circle = self.record.info().circle(claim.hold());
-        let mut grant = Grant::new(panel.quorum, circle, rules, started, self.wait.cut_off());
-        let mut replies = Some(coordinator.bid(&self.record, claim.hold(), self.ticket, started));
-        let mut now = started;
+        let (mut bid, mut grant, replies) = self.ask();
+        let (mut replies, mut now) = (Some(replies), bid.started());
         loop {
-            let wait = &mut self.wait;
+            let Self { wait, claim, .. } = self;
+            let claim = claim.as_mut().expect("a bid makes one");
             let next = self.ears.look(|heard| {
                 if heard.missed {
                     wait.miss_calls(now, coordinator.chance());
@@ -235,10 +229,8 @@ impl Waiter<'_> {
             });
             match next {
                 BidNext::Wait(until) => {
-                    if bid.is_refused() {
-                        // Many wait like that: what has been heard needs no more room.
-                        replies = replies.filter(Replies::are_open);
-                    }
+                    // Many wait for their turn: what has been heard needs no more room.
+                    replies = replies.filter(|it| !bid.is_refused() || it.are_open());
                     // None where nobody is to answer any more.
                     let answers = OptionFuture::from(replies.as_mut().map(Replies::next));
                     let heard = tokio::select! {
@@ -299,10 +291,11 @@ impl Waiter<'_> {
         }
         self.ticket = bid.ticket();
         let (loss, started) = (bid.loss(), bid.started());
-        let outcome = outcome_of(loss.unwrap_or(Loss::NoQuorum));
-        self.coordinator.count_attempt(&self.record, outcome);
-        let defeat = |loss| Defeat { loss, votes: bid.into_votes(), started };
-        loss.map_or(BidEnd::CutShort, |loss| BidEnd::Lost(defeat(loss)))
+        let settled = Err((loss.unwrap_or(Loss::NoQuorum), None));
+        match self.coordinator.end_attempt(&self.record, settled, bid.into_votes(), started) {
+            Err(defeat) if loss.is_some() => BidEnd::Lost(defeat),
+            _ => BidEnd::CutShort,
+        }
     }
 }
 
