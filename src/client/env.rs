@@ -106,7 +106,7 @@ impl Builder {
     /// `QUORATE_VOTERS` or `QUORATE_CLUSTER` is required. Where both are set, the voters of both
     /// vote together.
     ///
-    /// Times are whole seconds, or have a unit, `ms`, `s`, `m` or `h`: `30`, `30s`, `500ms`. The
+    /// Times are whole seconds, or have a unit, `ms`, `s`, `m`, `h` or `d`: `30`, `30s`, `500ms`. The
     /// restart guard is `relative`, `strict` or `off`. A variable that is empty counts as not set. Other variables
     /// that begin with `QUORATE_` are left to the program.
     ///

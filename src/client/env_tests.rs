@@ -95,8 +95,8 @@ fn a_value_that_cannot_be_read_is_named_with_its_variable() {
     for value in ["10000ppm", "10000 2ms", "1%", "10000ppm 2d", "-1ppm 2ms"] {
         assert!(drift(value).is_err(), "{value}");
     }
-    let a_time =
-        "a time is a whole number of seconds, or one with `ms`, `s`, `m` or `h`, as in `500ms`";
+    let a_time = "a time is a whole number of seconds, or one with `ms`, `s`, `m`, `h` or `d`, as \
+                  in `500ms`";
     let parts = "parts per million of the lease and a time are expected, as in `10000ppm 2ms`";
     for (name, value, expected) in [
         ("QUORATE_LEASE", "30 s", a_time),

@@ -12,11 +12,12 @@ pub(super) fn parse_time(text: &str) -> Result<Duration, &'static str> {
         "" | "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
+        "d" => 86_400_000,
         _ => 0,
     };
     let number = number.parse::<u64>().ok().filter(|_| unit_ms > 0);
     let time_ms = number.and_then(|number| number.checked_mul(unit_ms));
-    let expected =
-        "a time is a whole number of seconds, or one with `ms`, `s`, `m` or `h`, as in `500ms`";
+    let expected = "a time is a whole number of seconds, or one with `ms`, `s`, `m`, `h` or `d`, \
+                    as in `500ms`";
     time_ms.map(Duration::from_millis).ok_or(expected)
 }

@@ -363,11 +363,11 @@ mod tests {
         let wrong = |set_by: &SetBy| {
             let mut setup = Setup::default();
             setup.put_on(of(&SetBy::CommandLine, &voters));
-            setup.put_on(of(set_by, &[("voter_deadline", "5d")]));
+            setup.put_on(of(set_by, &[("voter_deadline", "5w")]));
             setup.builder().unwrap_err().what
         };
-        let expected = " is \"5d\": a time is a whole number of seconds, or one with `ms`, `s`, \
-                        `m` or `h`, as in `500ms`";
+        let expected = " is \"5w\": a time is a whole number of seconds, or one with `ms`, `s`, \
+                        `m`, `h` or `d`, as in `500ms`";
         for (set_by, place) in [
             (SetBy::File("a.toml".into()), "a.toml: `voter_deadline`"),
             (SetBy::CommandLine, "--voter-deadline"),
@@ -424,12 +424,17 @@ mod tests {
 
     #[test]
     fn a_time_is_a_whole_number_of_seconds_unless_it_has_a_unit() {
-        for (text, ms) in
-            [("500ms", 500), ("0s", 0), ("5", 5_000), ("2m", 120_000), ("1h", 3_600_000)]
-        {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("0s", 0),
+            ("5", 5_000),
+            ("2m", 120_000),
+            ("1h", 3_600_000),
+            ("7d", 604_800_000),
+        ] {
             assert_eq!(parse_time(text), Ok(Duration::from_millis(ms)));
         }
-        for wrong in ["", "s", "1.5s", "-1s", "5 s", "5d", "99999999999999999999s"] {
+        for wrong in ["", "s", "1.5s", "-1s", "5 s", "5w", "99999999999999999999s"] {
             assert!(parse_time(wrong).is_err(), "{wrong}");
         }
     }
