@@ -344,9 +344,10 @@ pub use fence::{FenceGate, Stale};
 pub use hold::{HoldView, Lost};
 pub use kinds::Preference;
 pub use locks::{
-    Admin, AllGuard, Election, Firing, FoundLocks, Holder, Leadership, LockAll, LockState,
-    LockView, Lockable, Mutex, MutexGuard, Observed, Observer, Once, OnceGuard, OnceOutcome,
-    PermitGuard, ReadGuard, RwLock, Semaphore, SemaphoreView, VoterView, Waiting, WriteGuard,
+    Admin, AllGuard, Election, Firing, FiringDone, FoundLocks, Holder, Leadership, LockAll,
+    LockState, LockView, Lockable, Mutex, MutexGuard, Observed, Observer, Once, OnceGuard,
+    OnceOutcome, PermitGuard, ReadGuard, RwLock, Semaphore, SemaphoreView, VoterView, Waiting,
+    WriteGuard,
 };
 pub use proto::{
     Cause, ClockOffset, Error, ErrorKind, FoundLock, HoldId, HolderKind, Leader, LockKind, Owner,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Entry;
 use crate::{
-    proto::{Done, DoneSeen, DoneSurvey, Error},
+    proto::{Done, DoneSeen, DoneSurvey, Error, Vote},
     scripts::Answer,
     voter::{Call, Outcome},
 };
@@ -16,32 +16,40 @@ impl Entry {
     /// Asks all voters which firing is done, under this hold, until a majority of each set has said
     /// so.
     pub(crate) async fn ask_what_is_done(&self) -> Result<DoneSurvey, Error> {
-        self.survey(None, DoneSurvey::is_decided).await
+        self.survey(None, Duration::ZERO, DoneSurvey::is_decided).await
     }
 
     /// Has it stored that this firing is done, until a majority of each set has it. Each voter that
     /// hears of it does so before the release: requests of one hold arrive in order.
     pub(crate) async fn note_done(&self, done: Done) -> Result<(), Error> {
-        self.survey(Some(done), |survey| survey.stores(done.firing)).await.map(drop)
+        self.note_for(Duration::ZERO, done).await
     }
 
-    /// The same, for those that hear it. Nobody waits for that.
-    pub(crate) fn copy_done(&self, done: Done) {
-        let call = self.hold.record.note(Some(&self.hold.id), Some(done));
-        drop(self.hold.coordinator.panel().ask_all(&call, self.hold.now()));
+    /// The same of work that was done under this hold: for as long as it lives, as the next holder
+    /// would do it again; but no longer than a lease, for what is refused although the hold is
+    /// renewed.
+    pub(crate) async fn note_work(&self, done: Done) -> Result<(), Error> {
+        self.note_for(self.hold.lease(|lease| lease.terms().lease), done).await
+    }
+
+    // Renewals do not carry it: they leave a third of a lease apart, and whoever waits for the lock
+    // would wait for the next one.
+    async fn note_for(&self, time: Duration, done: Done) -> Result<(), Error> {
+        self.survey(Some(done), time, |survey| survey.stores(done.firing)).await.map(drop)
     }
 
     /// Again and again until the answers are enough, for as long as it is held, and no longer than
-    /// voters may be silent for.
+    /// voters may be silent for, or than this time.
     async fn survey(
         &self,
         done: Option<Done>,
+        time: Duration,
         are_enough: impl Fn(&DoneSurvey) -> bool,
     ) -> Result<DoneSurvey, Error> {
         let hold = &self.hold;
         let asked = async {
             let (clock, call) = (hold.coordinator.clock(), hold.record.note(Some(&hold.id), done));
-            let until = hold.coordinator.patience();
+            let until = hold.coordinator.patience().max(clock.now() + time);
             loop {
                 let survey = self.round(&call, |survey| done.is_some() && are_enough(survey)).await;
                 if are_enough(&survey) {
@@ -66,10 +74,12 @@ impl Entry {
         let panel = coordinator.panel();
         let sent = coordinator.clock().now();
         let seen = |outcome: &Outcome<Answer>| {
-            let verdict = panel.standings.vote(outcome, sent).verdict;
+            let mut verdict = panel.standings.vote(outcome, sent).verdict;
+            if crate::mutant!("not_done_in_quarantine") {
+                verdict = Vote::of(outcome).verdict;
+            }
             let answer = outcome.as_ref().ok();
-            let done = answer.and_then(|answer| Done::parse(answer.text()?));
-            let clock = answer.and_then(Answer::left);
+            let (done, clock) = (answer.and_then(Answer::done), answer.and_then(Answer::left));
             DoneSeen { verdict, done, clock }
         };
         let survey = |outcomes: &[Outcome<Answer>]| {

@@ -8,11 +8,11 @@ use futures::future::try_join_all;
 use super::{
     LockParts,
     handle::LockHandle,
-    view::{Holder, LockState, LockView, VoterView},
+    view::{FiringDone, Holder, LockState, LockView, VoterView},
 };
 use crate::{
     kinds::{ELECTION, FAIR_MUTEX, Kind, LockRecord, ONCE, SEMAPHORE, WRITE, kind_of},
-    proto::{self, Cause, Done, Error, FoundLock, HoldId, LockKind, Place, Verdict, VoterReport},
+    proto::{self, Cause, Error, FoundLock, HoldId, LockKind, Place, Verdict, VoterReport},
     scripts::{Answer, LockSeen},
     settings::Settings,
     voter::{Call, KeySearch, KeysFound, ONLY, Outcome},
@@ -349,7 +349,8 @@ impl Admin {
     /// Copies which firings of all [`Once`](crate::Once)s are done to those voters that do not know
     /// it, until a majority of each set does; says how many jobs there are. For a [change of the
     /// voters](crate::Builder::replacing), by a client in the step *both*, before the old ones are
-    /// left. Every server is asked for all of its keys, as by [`find`](Self::find).
+    /// left: `quorate copy-once` does that, and `quorate doctor` says whether it was done. Every
+    /// server is asked for all of its keys, as by [`find`](Self::find).
     ///
     /// # Errors
     ///
@@ -360,6 +361,30 @@ impl Admin {
     ///
     /// Dropped half way, some of it may be done; calling again finishes it.
     pub async fn copy_once(&self) -> Result<usize, Error> {
+        let jobs = self.jobs().await?;
+        for job in &jobs {
+            let (handle, record) = self.lock(LockKind::Once, job)?;
+            let answers = ask(&handle, &record, &record.note(None, None)).await?;
+            let latest = answers.iter().flatten().filter_map(Answer::done).max();
+            if latest.is_some() && !crate::mutant!("done_is_not_copied") {
+                // Whoever answers has stored it, or a later one.
+                ask(&handle, &record, &record.note(None, latest)).await?;
+            }
+        }
+        Ok(jobs.len())
+    }
+
+    /// The names of all [`Once`](crate::Once)s of which a voter knows a firing that is done. Every
+    /// server is asked for all of its keys, as by [`find`](Self::find).
+    ///
+    /// # Errors
+    ///
+    /// [`is_no_quorum`](Error::is_no_quorum): a majority of one set could not be asked.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    pub async fn jobs(&self) -> Result<Vec<String>, Error> {
         let of_done = |end: &str| (end == ":once:done").then_some(LockKind::Once);
         let found = self.clone().found(of_done, "*".into(), usize::MAX).await;
         let panel = self.parts.coordinator.panel();
@@ -373,30 +398,7 @@ impl Admin {
             let kind = proto::Kind::NoQuorum { lock, needed, after, asked_ago, too_late };
             return Err(Error::new(kind, found.missing));
         }
-        for lock in &found.locks {
-            self.copy_done(&lock.name).await?;
-        }
-        Ok(found.locks.len())
-    }
-
-    async fn copy_done(&self, name: &str) -> Result<(), Error> {
-        let (handle, record) = self.lock(LockKind::Once, name)?;
-        let coordinator = handle.coordinator();
-        let quorum = coordinator.panel().quorum;
-        let done = |answer: &Outcome<Answer>| Done::parse(answer.as_ref().ok()?.text()?);
-        let answers = ask(&handle, &record, &record.note(None, None)).await?;
-        let Some(latest) = answers.iter().filter_map(done).max() else { return Ok(()) };
-        if crate::mutant!("done_is_not_copied") {
-            return Ok(());
-        }
-        let asked = coordinator.clock().now();
-        let answers = ask(&handle, &record, &record.note(None, Some(latest))).await?;
-        if quorum
-            .reached(|voter| done(&answers[voter]).is_some_and(|it| it.firing >= latest.firing))
-        {
-            return Ok(());
-        }
-        Err(coordinator.unanswered(&record, &answers, asked))
+        Ok(found.locks.into_iter().map(|lock| lock.name).collect())
     }
 
     fn handle(&self, name: &str) -> LockHandle {
@@ -481,6 +483,9 @@ async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterVi
     let read = |answer: Outcome<Answer>| LockSeen::read(&answer?, lists);
     let panel = handle.coordinator().panel();
     let answers = ask(handle, record, &record.look(0)).await?;
+    let is_once = kind == LockKind::Once;
+    let done = if is_once { ask(handle, record, &record.note(None, None)).await? } else { vec![] };
+    let done = |voter: usize| done.get(voter)?.as_ref().ok()?.done().map(FiringDone::from);
     let now = handle.coordinator().clock().now();
     let quarantined = |(voter, answer): (usize, &Outcome<Answer>)| {
         let place = answer.as_ref().map_or(Place { voter, shard: ONLY }, |it| it.place);
@@ -496,7 +501,7 @@ async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterVi
     let view = |(voter, (seen, quarantine)): (usize, (Outcome<LockSeen>, _))| VoterView {
         voter: panel.voters[voter].label().to_string(),
         side: panel.quorum.side(voter),
-        state: seen.map(|seen| LockState::read(kind, seen)),
+        state: seen.map(|seen| LockState { done: done(voter), ..LockState::read(kind, seen) }),
         quarantine,
     };
     Ok(seen.into_iter().zip(quarantined).enumerate().map(view).collect())

@@ -22,4 +22,4 @@ pub use mutex::{Mutex, MutexGuard};
 pub use once::{Firing, Once, OnceGuard, OnceOutcome};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{PermitGuard, Semaphore};
-pub use view::{Holder, LockState, LockView, SemaphoreView, VoterView, Waiting};
+pub use view::{FiringDone, Holder, LockState, LockView, SemaphoreView, VoterView, Waiting};

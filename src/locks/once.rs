@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    LockHandle, LockParts, LockView,
+    FiringDone, LockHandle, LockParts, LockView,
     admin::inspect,
     handle::{given_token, wait},
 };
@@ -88,6 +88,12 @@ pub enum OnceOutcome<T> {
         /// When that was, by the clock of a voter.
         when: SystemTime,
     },
+}
+
+impl<T> From<FiringDone> for OnceOutcome<T> {
+    fn from(FiringDone { firing: latest, when, .. }: FiringDone) -> Self {
+        Self::Passed { latest, when }
+    }
 }
 
 /// A job that several machines start, and one of them does: a mutex that remembers the latest
@@ -200,11 +206,7 @@ impl Once {
         async move {
             let guard = match this.turn(firing, None).await? {
                 Ok(guard) => guard,
-                Err(Done { firing: latest, when_ms, .. }) => {
-                    let when = Duration::from_millis(when_ms.unwrap_or_default());
-                    let when = SystemTime::UNIX_EPOCH + when;
-                    return Ok(OnceOutcome::Passed { latest, when });
-                }
+                Err(done) => return Ok(done.into()),
             };
             // Work that fails drops the guard.
             let value = guard.entry.try_while_held(work(guard.token())).await?;
@@ -253,7 +255,7 @@ impl Once {
         async { Ok(turn.await?.ok()) }
     }
 
-    /// Asks every voter who is at work and who waits, as
+    /// Asks every voter who is at work, who waits, and which firing is done, as
     /// [`Mutex::inspect`](crate::Mutex::inspect) does.
     ///
     /// # Errors
@@ -266,12 +268,9 @@ impl Once {
     fn request(&self, firing: Firing) -> Result<LockRequest, Error> {
         let least = self.handle.settings().longest_lease();
         if self.keep < least || self.keep > LONGEST {
-            let what = format!(
-                "`keep` of {} is not between the longest lease of {} and 400 days",
-                Rounded(self.keep),
-                Rounded(least)
-            );
-            return Err(Error::invalid(what));
+            let (keep, least) = (Rounded(self.keep), Rounded(least));
+            let bounds = format!("the longest lease of {least} and 400 days");
+            return Err(Error::invalid(format!("`keep` of {keep} is not between {bounds}")));
         }
         if firing.number >= Done::MOST {
             let what = format!("the firing {} is 2^53 or more", firing.number);
@@ -282,11 +281,11 @@ impl Once {
 
     /// The firing is due here, or this one is done. The lock is given back in the background then,
     /// and where that cannot be known.
-    async fn turn(
+    pub(crate) async fn turn(
         self,
         firing: Firing,
         limit: Option<Duration>,
-    ) -> Result<Result<OnceGuard, Done>, Error> {
+    ) -> Result<Result<OnceGuard, FiringDone>, Error> {
         let request = self.request(firing);
         let entry = match limit {
             None => wait(request, |entry| entry).await?,
@@ -297,7 +296,7 @@ impl Once {
             log::tell_here(move || {
                 tracing::info!(lock, firing = firing.number, latest, "firing passed");
             });
-            return Ok(Err(done));
+            return Ok(Err(done.into()));
         }
         let memory_ms = u64::try_from(self.keep.as_millis()).unwrap_or(u64::MAX);
         let done = Done { firing: firing.number, when_ms: None, memory_ms };
@@ -308,19 +307,17 @@ impl Once {
         Ok(Ok(OnceGuard { entry, to_note }))
     }
 
-    /// What is done, where this firing has passed: stored by a majority when this returns.
+    /// What is done, where this firing has passed.
     async fn look(&self, firing: Firing, entry: &Entry) -> Result<Option<Done>, Error> {
         let survey = entry.ask_what_is_done().await?;
         self.check_time(firing, &survey)?;
         let Some(latest) = survey.latest() else { return Ok(None) };
-        let has_passed = latest.firing >= firing.number;
-        if has_passed && !survey.stores(latest.firing) {
-            // A minority has it, and may forget it: nobody is told so before a majority has it.
+        if survey.is_missing(latest.firing) {
+            // A minority may forget it, and a majority one after the other: nobody goes on before a
+            // majority has it, and all others are sent it.
             entry.note_done(latest).await?;
-        } else if survey.is_missing(latest.firing) {
-            entry.copy_done(latest);
         }
-        Ok(has_passed.then_some(latest))
+        Ok(Some(latest).filter(|latest| latest.firing >= firing.number))
     }
 
     fn check_time(&self, firing: Firing, survey: &DoneSurvey) -> Result<(), Error> {
@@ -389,9 +386,9 @@ impl OnceGuard {
     /// # Errors
     ///
     /// [`is_lost`](Error::is_lost): the lock had been lost before, or was meanwhile.
-    /// [`is_not_entered`](Error::is_not_entered): no majority has confirmed it within the [quorum
-    /// timeout](crate::Builder::quorum_timeout). After both the firing may be done again, and
-    /// where it was released another is at it already.
+    /// [`is_not_entered`](Error::is_not_entered): no majority has confirmed it for a lease, nor for
+    /// the [quorum timeout](crate::Builder::quorum_timeout), though the lock was renewed. After
+    /// both the firing may be done again, and another may be at it already.
     ///
     /// # Cancel safety
     ///
@@ -404,7 +401,7 @@ impl OnceGuard {
                 entry.release().await?;
                 return Ok(());
             }
-            Some(done) => entry.note_done(done).await,
+            Some(done) => entry.note_work(done).await,
             None => Ok(()),
         };
         // Who is next may have to wait for its end.

@@ -1,11 +1,16 @@
 //! What the voters say about a lock.
 
-use std::{cmp::Reverse, collections::BTreeMap, ops::Deref, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::BTreeMap,
+    ops::Deref,
+    time::{Duration, SystemTime},
+};
 
 use crate::{
     proto::{
-        Cause, HoldId, HolderKind, Leader, LockKind, Quarantined, Quorum, Side, Token, Verdict,
-        VoterReport,
+        Cause, Done, HoldId, HolderKind, Leader, LockKind, Quarantined, Quorum, Side, Token,
+        Verdict, VoterReport,
     },
     scripts::{Holding, ListEntry, LockSeen},
 };
@@ -49,6 +54,9 @@ pub struct LockView {
     /// Who leads an election, and what it says of itself; `None` also where that cannot be known.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub leader: Option<Leader>,
+    /// The latest firing of a [`Once`](crate::Once) of which a voter knows that it is done.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub done: Option<FiringDone>,
     /// What each voter says, in the order in which they were configured.
     pub voters: Vec<VoterView>,
 }
@@ -124,6 +132,31 @@ pub struct LockState {
     /// The smallest number of permits with which somebody who holds or waits has asked of late.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub permits: Option<u32>,
+    /// The latest firing of a [`Once`](crate::Once) of which it knows that it is done.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub done: Option<FiringDone>,
+}
+
+/// A firing of a [`Once`](crate::Once) that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct FiringDone {
+    /// Its number.
+    pub firing: u64,
+    /// When that was, by the clock of a voter.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "when_ms", serialize_with = "crate::proto::since_1970")
+    )]
+    pub when: SystemTime,
+}
+
+impl From<Done> for FiringDone {
+    fn from(done: Done) -> Self {
+        let when = Duration::from_millis(done.when_ms.unwrap_or_default());
+        Self { firing: done.firing, when: SystemTime::UNIX_EPOCH + when }
+    }
 }
 
 /// A hold that has votes.
@@ -177,7 +210,8 @@ impl LockView {
     pub(super) fn new(name: &str, kind: LockKind, voters: Vec<VoterView>) -> Self {
         let quorum = Quorum::of_sides(voters.iter().map(|view| view.side));
         let is_free = |state: &LockState| state.holders.is_empty();
-        let permits = voters.iter().filter_map(|view| view.state.as_ref().ok()?.permits).min();
+        let permits = states(&voters).filter_map(|(_, state)| state.permits).min();
+        let done = states(&voters).filter_map(|(_, state)| state.done).max();
         Self {
             name: name.to_owned(),
             kind,
@@ -187,6 +221,7 @@ impl LockView {
             token: token(&voters, quorum),
             permits,
             leader: None,
+            done,
             voters,
         }
     }
@@ -237,6 +272,15 @@ impl LockView {
     pub fn votes(&self, hold: &HoldId) -> usize {
         let gave = |state: &LockState| state.holders.iter().any(|held| held.hold == *hold);
         states(&self.voters).filter(|(_, state)| gave(state)).count()
+    }
+
+    /// Whether a majority of the voters, of each set where there are two, knows of the firing that
+    /// is [done](Self#structfield.done): otherwise it may be forgotten.
+    pub fn is_done_stored(&self) -> bool {
+        let quorum = Quorum::of_sides(self.voters.iter().map(|view| view.side));
+        let number = |done: Option<FiringDone>| done.map(|done| done.firing);
+        let stores = |state: &LockState| number(state.done) >= number(self.done);
+        quorum.reached(|voter| self.voters[voter].state.as_ref().is_ok_and(stores))
     }
 
     /// How many permits of a semaphore are free, by what a majority says; `None` where the number
@@ -340,7 +384,7 @@ impl LockState {
                 let holders = holder.map(|holder| Holder::record(kind, holder));
                 let waiting = Waiting::all(kind, list()).collect();
                 let holders = holders.into_iter().collect();
-                Self { holders, waiting, token: number, permits: None }
+                Self { holders, waiting, token: number, ..Self::default() }
             }
             LockKind::RwLock => {
                 let writer = holder.map(|holder| Holder::record(HolderKind::Write, holder));
@@ -350,7 +394,7 @@ impl LockState {
                     to_write.chain(Waiting::all(HolderKind::Read, list())).collect();
                 waiting.sort_by(|one, other| one.order().cmp(&other.order()));
                 let holders = writer.into_iter().chain(readers).collect();
-                Self { holders, waiting, token: number, permits: None }
+                Self { holders, waiting, token: number, ..Self::default() }
             }
             LockKind::Semaphore => {
                 let mut holds: BTreeMap<HoldId, Holder> = BTreeMap::new();
@@ -364,7 +408,7 @@ impl LockState {
                 holders.sort_by(|one, other| one.slots.cmp(&other.slots));
                 let waiting = Waiting::all(HolderKind::Permit, list()).collect();
                 let permits = number.and_then(|number| u32::try_from(u64::from(number)).ok());
-                Self { holders, waiting, token: None, permits }
+                Self { holders, waiting, permits, ..Self::default() }
             }
         }
     }

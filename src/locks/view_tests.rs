@@ -73,6 +73,28 @@ fn who_stands_on_a_majority_waits_and_is_in_the_order_of_tickets_and_places() {
     assert!(seen.is_free);
 }
 
+#[test]
+fn a_firing_that_one_of_two_sets_does_not_know_may_be_forgotten() {
+    let seen = |firings: [Option<u64>; 6]| {
+        let sides = [Side::New, Side::New, Side::New, Side::Old, Side::Old, Side::Old];
+        let voter = |(side, firing): (Side, Option<u64>)| {
+            // Each goes by its own clock.
+            let done = |firing| Done { firing, when_ms: Some(side as u64), memory_ms: 9 };
+            let done = firing.map(|firing| FiringDone::from(done(firing)));
+            let state = Ok(LockState { done, ..LockState::default() });
+            VoterView { voter: "v".into(), side: Some(side), state, quarantine: None }
+        };
+        let seen =
+            LockView::new("a", LockKind::Once, sides.into_iter().zip(firings).map(voter).collect());
+        (seen.done.map(|done| done.firing), seen.is_done_stored())
+    };
+    let [six, seven] = [6, 7].map(Some);
+    assert_eq!(seen([None, None, seven, seven, seven, seven]), (seven, false));
+    assert_eq!(seen([None, seven, seven, seven, six, seven]), (seven, true));
+    assert_eq!(seen([seven, seven, seven, six, six, seven]), (seven, false));
+    assert_eq!(seen([None; 6]), (None, true));
+}
+
 // Attempts that failed leave higher numbers on a minority; a voter that forgot has none.
 #[test]
 fn the_token_is_the_highest_that_a_majority_has_reached() {

@@ -71,10 +71,9 @@ impl DoneSurvey {
         self.quorum.reached(stored)
     }
 
-    /// Whether some voter that has answered does not know of this firing.
+    /// Whether some voter does not know of this firing, or has not said so.
     pub fn is_missing(&self, firing: u64) -> bool {
-        let answered = |seen: &DoneSeen| seen.clock.is_some();
-        (0..self.seen.len()).any(|voter| answered(&self.seen[voter]) && !self.has(voter, firing))
+        (0..self.seen.len()).any(|voter| !self.has(voter, firing))
     }
 
     fn has(&self, voter: usize, firing: u64) -> bool {
@@ -118,7 +117,9 @@ mod tests {
         assert!(said.is_decided() && !said.stores(7) && said.stores(6));
         assert!(said.is_missing(6) && said.is_missing(7));
         let said = survey(three, &[(Granted, Some(7)), (silent(), None), (Granted, Some(8))]);
-        assert!(said.stores(7) && !said.is_missing(7), "a later one will do");
+        assert!(said.stores(7) && said.is_missing(7), "a later one will do");
+        let said = survey(three, &[(Granted, Some(7)), (Granted, Some(7)), (Granted, Some(8))]);
+        assert!(!said.is_missing(7) && said.is_missing(8));
         // One new voter, one in both sets, one old: a majority of each are two of two.
         let joint = Quorum::joint(1, 1, 1);
         let said = survey(joint, &[(Granted, Some(7)), (Granted, Some(7)), (silent(), None)]);

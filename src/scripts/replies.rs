@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::proto::{
-    Cause, HoldId, Incumbent, Place, Proclaimed, Reason, Slots, Ticket, Token, Verdict, Vote,
+    Cause, Done, HoldId, Incumbent, Place, Proclaimed, Reason, Slots, Ticket, Token, Verdict, Vote,
 };
 
 /// What a script answered, free of any client library's types.
@@ -171,6 +171,11 @@ impl Answer {
             Value::Text(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// Of `once/note`: the latest firing that is done.
+    pub(crate) fn done(&self) -> Option<Done> {
+        Done::parse(self.text()?)
     }
 
     pub(crate) fn unexpected(&self) -> Cause {

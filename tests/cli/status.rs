@@ -171,6 +171,36 @@ fn elections_and_semaphores_are_shown_with_what_is_theirs() {
 }
 
 #[test]
+fn a_job_is_shown_by_its_name_with_the_firing_that_is_done() {
+    let voters = Voters::start();
+    let (code, _, errors) = output(&mut voters.run(&["nightly", "--once", "7"], "true"));
+    assert_eq!(code, 0, "{errors}");
+    let see = || output(&mut voters.quorate(&["status", "nightly"])).1;
+    let mut seen = String::new();
+    eventually("the slowest server has heard of it", || {
+        seen = see();
+        seen.contains("all 3 voters agree")
+    });
+    assert!(seen.starts_with("job `nightly`: free\n"), "{seen}");
+    assert!(seen.contains("\n  the firing 7 is done, ") && seen.ends_with(" ago\n"), "{seen}");
+    for server in &voters.0[1..] {
+        server.command(&["DEL", "quorate:{nightly}:once:done"]).unwrap();
+    }
+    let seen = see();
+    assert!(seen.contains("the voters do not agree"), "{seen}");
+    assert!(seen.ends_with(" ago, which no majority knows\n"), "{seen}");
+    let (_, seen) = json(&mut voters.quorate(&["status", "nightly", "--json"]));
+    let job = seen["locks"].as_array().unwrap().iter().find(|lock| lock["kind"] == "once").unwrap();
+    assert_eq!((&job["done"]["firing"], &job["agree"]), (&7.into(), &false.into()));
+    assert!(job["done"]["when_ms"].as_u64().unwrap() > 1_700_000_000_000, "{job}");
+    let of_voter = |voter: usize| &job["voters"][voter]["done"];
+    assert_eq!((of_voter(0), of_voter(1)), (&job["done"], &Value::Null));
+    // Only what is held or waited for is listed.
+    let (_, said, _) = output(&mut voters.quorate(&["status"]));
+    assert!(said.contains("0 locks held or waited for"), "{said}");
+}
+
+#[test]
 fn voters_that_are_down_are_shown_and_without_a_majority_the_code_says_so() {
     let mut voters = Voters::start();
     let urls = voters.urls();

@@ -53,6 +53,7 @@ claims!(three:
     a_holder_that_was_ended_by_force_stores_nothing,
     after_at_most_once_work_that_fails_is_not_done_again,
     what_is_forgotten_is_done_again,
+    a_look_says_which_firing_is_done,
 );
 
 async fn of_machines_whose_timers_fire_together_and_late_one_does_the_work(on: Fixture) {
@@ -132,6 +133,36 @@ async fn what_is_forgotten_is_done_again(on: Fixture) {
     ran(client.once("a").run(7_u64, works).await.unwrap());
     assert!(client.admin().forget_once("a").await.unwrap());
     ran(client.once("a").run(6_u64, works).await.unwrap());
+}
+
+async fn a_look_says_which_firing_is_done(on: Fixture) {
+    let client = on.client().await;
+    let once = client.once("a");
+    assert_eq!(once.inspect().await.unwrap().done, None);
+    ran(once.run(7_u64, works).await.unwrap());
+    let guard = once.enter(8_u64).await.unwrap().expect("it is due");
+    let seen = client.admin().look(LockKind::Once, "a").await.unwrap();
+    assert_eq!(seen.done.map(|done| done.firing), Some(7));
+    assert!(seen.is_done_stored() && seen.votes(guard.hold()) >= 2);
+    on.release(guard.release()).await;
+    assert!(client.admin().forget_once("a").await.unwrap());
+    assert_eq!(once.inspect().await.unwrap().done, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_says_whether_a_majority_knows_which_firing_is_done() {
+    let (voters, client) = with_client(3).await;
+    store(&voters[0], 7);
+    store(&voters[1], 6);
+    let seen = client.once("a").inspect().await.unwrap();
+    let done = seen.done.unwrap();
+    assert_eq!(done.when, SystemTime::UNIX_EPOCH + voters_clock(&voters[0]));
+    assert!(done.firing == 7 && !seen.is_done_stored());
+    let each = seen.voters.iter().map(|view| view.state.as_ref().unwrap().done);
+    assert!(each.map(|done| done.map(|done| done.firing)).eq([Some(7), Some(6), None]));
+    assert_eq!(client.admin().jobs().await.unwrap(), ["a"]);
+    passed(&client.once("a").run(7_u64, must_not_work).await.unwrap());
+    assert!(client.once("a").inspect().await.unwrap().is_done_stored());
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,6 +263,24 @@ async fn work_that_is_done_keeps_its_value_where_no_majority_confirms_it() {
     heal(&voters);
     let again = client.once("a").run(7_u64, async |_| Ok::<_, Error>(43)).await.unwrap();
     assert_eq!(again, OnceOutcome::Ran { value: 43, marked: true });
+}
+
+// Longer than voters may be silent for, and shorter than the lease. The next holder would do it
+// again.
+#[tokio::test(start_paused = true)]
+async fn what_is_done_is_stored_after_an_outage_that_the_lock_outlives() {
+    let (voters, client) = with_client(3).await;
+    let work = async |_| {
+        voters[1..].iter().for_each(|voter| voter.fault_each(|_| vec![Fault::DropRequests]));
+        Ok::<_, Error>(())
+    };
+    let outage = async {
+        sleep(secs(20)).await;
+        heal(&voters);
+    };
+    let (outcome, ()) = tokio::join!(client.once("a").run(7_u64, work), outage);
+    ran(outcome.unwrap());
+    assert_eq!(passed(&client.once("a").run(7_u64, must_not_work).await.unwrap()), 7);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,9 @@
 //! `quorate status`: how the voters are, and what they say about locks.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{
+    num::NonZeroUsize,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::{StreamExt, stream};
@@ -13,9 +16,10 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::{
+    clock,
     console::{Code, Failure},
     lock::KINDS,
-    screen::{self, Frame, Picture, Tone, counted, quoted, time_or},
+    screen::{self, Frame, Picture, Tone, counted, long, quoted, time_or},
     setup::{self, Setup, VoterOptions, settle},
 };
 
@@ -24,8 +28,9 @@ const VERSION: u32 = 1;
 
 /// Show the voters and the locks, or what each voter says about some locks
 ///
-/// With names, each voter's answer about the mutex, the read/write lock, the semaphore and the
-/// election of that name: who holds it, for how much longer, with which token, and who waits.
+/// With names, each voter's answer about the mutex, the read/write lock, the semaphore, the
+/// election and the job of that name: who holds it, for how much longer, with which token, who
+/// waits, and which firing is done.
 /// Without, how each server is set up and which locks are held or waited for; with -v in all
 /// columns. To look for locks, the user of the servers needs the right +scan.
 #[derive(Debug, Args)]
@@ -342,9 +347,11 @@ async fn look_at(
 }
 
 impl LockSeen {
-    /// What is to be shown of it, if somebody has it or waits for it.
+    /// What is to be shown of it, if somebody has it or waits for it, or a firing is done.
     fn wanted(&self) -> Option<&LockView> {
-        let is_wanted = |state: &LockState| !state.holders.is_empty() || !state.waiting.is_empty();
+        let is_wanted = |state: &LockState| {
+            !state.holders.is_empty() || !state.waiting.is_empty() || state.done.is_some()
+        };
         let seen = self.seen.as_ref().ok()?;
         seen.voters
             .iter()
@@ -389,12 +396,14 @@ fn show_name(frame: &mut Frame, locks: &[LockSeen]) {
 /// Whether every voter answered, and all the same.
 fn agree(seen: &LockView) -> bool {
     let mut said = seen.voters.iter().map(|view| {
-        let LockState { holders, waiting, .. } = view.state.as_ref().ok()?;
+        let LockState { holders, waiting, done, .. } = view.state.as_ref().ok()?;
         let holders = holders.iter().map(|held| (&held.hold, held.count, &held.slots));
         // Each voter has its own order of readers: by when they end there.
         let mut holders: Vec<_> = holders.collect();
         holders.sort_unstable();
-        Some((holders, waiting.iter().map(|waiting| &waiting.place).collect::<Vec<_>>()))
+        let waiting: Vec<_> = waiting.iter().map(|waiting| &waiting.place).collect();
+        // When it was done is each voter's own clock.
+        Some((holders, waiting, done.map(|done| done.firing)))
     });
     let first = said.next().flatten();
     first.is_some() && said.all(|other| other == first)
@@ -486,6 +495,15 @@ fn show_lock(frame: &mut Frame, seen: &LockView) {
         let (number, wants) = (place + 1, wants(*kind));
         let text = format!("  {number}. waits{wants} for {kept} more: {whose}, ticket {ticket}");
         frame.line(Tone::Plain, text);
+    }
+    if let Some(done) = seen.done {
+        let when = done.when.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let ago = long(clock::wall().saturating_sub(when));
+        let (tone, known) = match seen.is_done_stored() {
+            true => (Tone::Plain, ""),
+            false => (Tone::Doubtful, ", which no majority knows"),
+        };
+        frame.line(tone, format!("  the firing {} is done, {ago} ago{known}", done.firing));
     }
     if let Some(leader) = &seen.leader {
         let said = leader.text().map_or_else(|| format!("{} bytes", leader.value().len()), quoted);

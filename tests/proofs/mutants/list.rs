@@ -375,6 +375,8 @@ pub(crate) const ALL: &[Mutant] = &[
     ),
     // The lock is given back before a majority stores that the firing is done.
     Mutant::new("released_before_it_is_noted", &[DoneOnce]),
+    // That a voter in quarantine knows of no firing counts.
+    Mutant::new("not_done_in_quarantine", &[DoneOnce]),
     // While the voters are changed, a majority of one set stores it.
     Mutant::new("done_in_one_set", &[DoneOnce]),
     // A change of the voters leaves it with the old ones.

@@ -19,7 +19,7 @@ impl Task {
         let lease_ms = self.world.plan.times.lease_ms;
         let sets = self.world.plan.clients[self.client].sets;
         while !self.healed.is_so() {
-            self.pause(chance.random_range(1..=lease_ms)).await;
+            self.pause(chance.random_range(1..=self.world.plan.job_pause_ms())).await;
             if sets == Sets::Joint && chance.random_ratio(1, 3) {
                 self.copy().await;
             }

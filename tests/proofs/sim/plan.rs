@@ -139,7 +139,18 @@ impl Plan {
     /// Whether all clients also start a job. Beside what is drawn, so that the other schedules stay
     /// what they are.
     pub(crate) fn has_job(&self) -> bool {
-        if self.change.is_some() { self.seed / 8 % 2 == 1 } else { self.seed % 22 == 13 }
+        if self.change.is_some() { self.seed / 8 % 2 == 1 } else { Self::draws_job(self.seed) }
+    }
+
+    /// The same where the voters are not changed.
+    pub(crate) fn draws_job(seed: u64) -> bool {
+        seed % 22 == 13
+    }
+
+    /// The longest pause of who starts the job. In a scene all come when the voter has forgotten.
+    pub(crate) fn job_pause_ms(&self) -> u64 {
+        let lease_ms = self.times.lease_ms;
+        if self.seed % 8 == 7 { lease_ms / 8 } else { lease_ms }
     }
 
     /// The locks that anybody asks for.

@@ -330,7 +330,7 @@ impl Task {
         }
         let released = give_up(guard.release(), cancel).await.ok()?;
         if cancel == Cancel::Never {
-            answers::released(&self.world, self.client, started_ms);
+            answers::released(&self.world, self.client, started_ms, &released);
             if let Err(error) = released {
                 self.say(|| format!("release of {hold} fails: {error}"));
                 self.lost(step, "release", &hold, &error);

@@ -71,7 +71,7 @@ impl Task {
         } else {
             self.say(|| format!("releases {holds:?}"));
             let released = all.release().await;
-            answers::released(&self.world, self.client, started_ms);
+            answers::released(&self.world, self.client, started_ms, &released);
             if let Err(error) = released {
                 self.fails("release", &error);
             }

@@ -19,6 +19,10 @@ impl Span {
 
 impl Draft {
     pub(super) fn scene(mut self, seed: u64) -> Plan {
+        // Beside what is drawn, so that the other schedules stay what they are.
+        if Plan::draws_job(seed) {
+            return self.forgotten_firing(seed);
+        }
         match self.below(3) {
             0 => self.forgotten_while_held(seed),
             1 => self.forgotten_while_asked(seed),
@@ -124,6 +128,35 @@ impl Draft {
             let from_ms = forgets_at_ms.saturating_sub(self.below(lease_ms / 3));
             let away = Span { from_ms, lasts_ms: 2 * lease_ms };
             plan.troubles.push(away.of(What::Partition { voter, client: 0 }));
+        }
+        finished(plan)
+    }
+
+    /// A firing of the job is done while some voters cannot be reached. One of those that know it
+    /// forgets, and the others come back. Requests and answers may be lost: who asks then may hear
+    /// from all but those that know it that nothing is done.
+    fn forgotten_firing(&mut self, seed: u64) -> Plan {
+        let mut plan = self.scenery(seed, &[3, 3, 3, 5]);
+        let lease_ms = plan.times.lease_ms;
+        // Who wants nothing but the job, and has it to itself, or nearly.
+        plan.clients = vec![client(0, Vec::new()); self.pick(&[1, 1, 2])];
+        let voters = plan.voters.len();
+        let forgetful = self.index(voters);
+        // Before the second firing, which is due after two leases.
+        let forgets_at_ms = self.between(lease_ms / 2, 5 * lease_ms / 4);
+        let down = Span { from_ms: forgets_at_ms, lasts_ms: self.between(1, 5) };
+        plan.troubles.push(down.of(What::VoterForgets(forgetful)));
+        plan.network.lost_request_ppm = self.pick(&[100_000, 200_000, 300_000]);
+        plan.network.lost_reply_ppm = plan.network.lost_request_ppm;
+        // When all have met them.
+        let from_ms = 10 * plan.network.usual_ms + 10;
+        let back_ms = forgets_at_ms + self.below(lease_ms / 4);
+        let away = Span { from_ms, lasts_ms: back_ms.saturating_sub(from_ms) };
+        let others = (1..voters).map(|next| (forgetful + next) % voters);
+        for voter in others.skip(plan.quorum() - 1) {
+            for client in 0..plan.clients.len() {
+                plan.troubles.push(away.of(What::Partition { voter, client }));
+            }
         }
         finished(plan)
     }

@@ -20,9 +20,17 @@ pub(crate) fn asked(world: &World, client: usize, how: How, started_ms: u64) {
     in_time(world, client, &format!("asking ({how:?})"), started_ms, most_ms);
 }
 
-/// Somebody gave a lock back and got an answer.
-pub(crate) fn released(world: &World, client: usize, started_ms: u64) {
-    in_time(world, client, "a release", started_ms, world.plan.times.voter_deadline_ms);
+/// Somebody gave a lock back and got this answer. Where the votes were gone before, it is also asked
+/// whether the hold was ended by force.
+pub(crate) fn released(
+    world: &World,
+    client: usize,
+    started_ms: u64,
+    released: &Result<(), Error>,
+) {
+    let is_lost = released.as_ref().is_err_and(Error::is_lost);
+    let within_ms = (1 + u64::from(is_lost)) * world.plan.times.voter_deadline_ms;
+    in_time(world, client, "a release", started_ms, within_ms);
 }
 
 /// Somebody made a read of a write and got an answer: an attempt, and a release.
