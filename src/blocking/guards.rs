@@ -106,6 +106,21 @@ mirror! {
 }
 
 mirror! {
+    /// [`quorate::OnceGuard`](crate::OnceGuard) for programs without async.
+    ///
+    /// Dropping it releases the lock in the background, and the firing is not done.
+    #[must_use = "the lock is released when the guard is dropped"]
+    locks::OnceGuard;
+    get hold() -> &HoldId;
+    get token() -> Token;
+    get is_held() -> bool;
+    get remaining() -> Duration;
+    last done() -> () = "the lock is released, and the firing is not done";
+    last release() -> () = "the lock is released in the background";
+    lost lost_within(limit: Duration);
+}
+
+mirror! {
     /// [`quorate::Leadership`](crate::Leadership) for programs without async.
     ///
     /// Dropping it resigns in the background: dropping never blocks and never fails.
@@ -120,6 +135,19 @@ mirror! {
     call proclaim(value: impl AsRef<[u8]>) -> ();
     last resign() -> () = "it resigns in the background";
     lost lost_within(limit: Duration);
+}
+
+impl Leadership {
+    /// Waits until the lead is nearly lost, as [`ending`](crate::Leadership::ending) does, no
+    /// longer than `limit`; false if there is no hurry then.
+    ///
+    /// # Errors
+    ///
+    /// [`is_inside_runtime`](Error::is_inside_runtime) only.
+    pub fn ending_within(&self, limit: Duration) -> Result<bool, Error> {
+        let ending = async { tokio::time::timeout(limit, self.inner.ending()).await };
+        Ok(caller::wait(ending)?.is_ok())
+    }
 }
 
 mirror! {

@@ -1,16 +1,17 @@
 //! The client and its locks: each is the async one, whose calls are waited for.
 
-use std::{fmt, time::Duration};
+use std::{fmt, ops::ControlFlow, pin::pin, time::Duration};
 
 use super::{
-    AllGuard, Leadership, MutexGuard, Observer, PermitGuard, ReadGuard, WriteGuard, caller,
+    AllGuard, Leadership, MutexGuard, Observer, OnceGuard, PermitGuard, ReadGuard, WriteGuard,
+    caller,
     mirror::{Mirrored, mirror},
 };
 use crate::{
     client::{self, Builder, Status, Survey},
     hold::HoldView,
     kinds::Preference,
-    locks::{self, FoundLocks, LockView, Lockable, SemaphoreView, after_work},
+    locks::{self, Firing, FoundLocks, LockView, Lockable, OnceOutcome, SemaphoreView, after_work},
     proto::{Error, HoldId, Leader, LockKind, Owner, Token},
     redisson,
 };
@@ -24,6 +25,7 @@ mirror! {
     make rw_lock(name: impl AsRef<str>) -> RwLock;
     make semaphore(name: impl AsRef<str>, permits: u32) -> Semaphore;
     make election(name: impl AsRef<str>) -> Election;
+    make once(name: impl AsRef<str>) -> Once;
     make redisson() -> Redisson;
     make admin() -> Admin;
     ask status() -> Status;
@@ -386,6 +388,124 @@ mirror! {
     make observe() -> Observer;
 }
 
+/// How often it is asked for a shutdown while another leads.
+const SHUTDOWN_ASKED: Duration = Duration::from_millis(100);
+
+impl Election {
+    /// [`Election::lead`](crate::Election::lead): campaigns, works on the calling thread while it
+    /// leads, and campaigns again, until the work breaks or `is_shut_down` says so. That is asked
+    /// while another leads, and after the work.
+    ///
+    /// **The work is not stopped**, neither by a shutdown nor when the lead is lost: it asks for
+    /// the one by itself, and for the other [`Leadership::ending_within`]. The lead is renewed
+    /// meanwhile. What the work broke with is returned also if the lead was lost before.
+    ///
+    /// # Errors
+    ///
+    /// As [there](crate::Election::lead), and [`is_inside_runtime`](Error::is_inside_runtime).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # fn plan(_: quorate::Token) {}
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// # let (asked, ended) = (std::cell::Cell::new(0), 3);
+    /// # let is_shut_down = || asked.replace(asked.get() + 1) >= ended;
+    /// use std::{ops::ControlFlow::Continue, time::Duration};
+    ///
+    /// let election = quorum.election("scheduler");
+    /// let done: Option<()> = election.lead("10.0.0.1:80", is_shut_down, |leadership| {
+    ///     let pause = Duration::from_millis(10);
+    ///     while !is_shut_down() && matches!(leadership.ending_within(pause), Ok(false)) {
+    ///         plan(leadership.token());
+    ///     }
+    ///     Continue(())
+    /// })?;
+    /// assert_eq!(done, None, "it was shut down");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lead<T>(
+        &self,
+        value: impl AsRef<[u8]>,
+        is_shut_down: impl Fn() -> bool,
+        mut work: impl FnMut(&Leadership) -> ControlFlow<T>,
+    ) -> Result<Option<T>, Error> {
+        let (mut pause, mut failed) = (locks::Election::pause(), None);
+        loop {
+            let shutdown = pin!(async {
+                while !is_shut_down() {
+                    tokio::time::sleep(SHUTDOWN_ASKED).await;
+                }
+            });
+            let next = self.inner.next_lead(value.as_ref(), shutdown, &mut pause, failed);
+            let Some(leadership) = caller::wait(next)??.mirrored() else { return Ok(None) };
+            let done = work(&leadership);
+            failed = leadership.resign().err();
+            if let ControlFlow::Break(done) = done {
+                return Ok(Some(done));
+            }
+        }
+    }
+}
+
+mirror! {
+    /// [`quorate::Once`](crate::Once) for programs without async.
+    #[derive(Clone)]
+    #[must_use = "it does nothing until it is run"]
+    locks::Once;
+    with keep(time: Duration);
+    with lease(lease: Duration);
+    with hold_at_most(time: Duration);
+    with at_most_once();
+    call enter(firing: impl Into<Firing>) -> Option<OnceGuard>;
+    call enter_or_busy(firing: impl Into<Firing>, limit: Duration) -> Option<OnceGuard>;
+    call inspect() -> LockView;
+}
+
+impl Once {
+    /// [`Once::run`](crate::Once::run), with the work on the calling thread.
+    ///
+    /// **The work is not stopped when the lock is lost**: then its outcome is not `marked`, and
+    /// another may have done the same. Long work looks by itself, with a guard of
+    /// [`enter`](Self::enter).
+    ///
+    /// # Errors
+    ///
+    /// That of the work, which is not done then; or, made into one of those, as
+    /// [`enter`](Self::enter).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # fn make_report(_: quorate::Token) -> Result<u32, quorate::Error> { Ok(42) }
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// use quorate::OnceOutcome;
+    ///
+    /// let outcome = quorum.once("report").run(4711, make_report)?;
+    /// assert_eq!(outcome, OnceOutcome::Ran { value: 42, marked: true });
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn run<T, E: From<Error>>(
+        &self,
+        firing: impl Into<Firing>,
+        work: impl FnOnce(Token) -> Result<T, E>,
+    ) -> Result<OnceOutcome<T>, E> {
+        let turn = self.inner.clone().turn(firing.into(), None);
+        let guard = match caller::wait(turn)?? {
+            Ok(guard) => guard.mirrored(),
+            Err(done) => return Ok(done.into()),
+        };
+        let value = work(guard.token())?;
+        Ok(OnceOutcome::Ran { value, marked: guard.done().is_ok() })
+    }
+}
+
 mirror! {
     /// [`quorate::LockAll`](crate::LockAll) for programs without async.
     #[derive(Clone)]
@@ -449,5 +569,8 @@ mirror! {
     call end(kind: LockKind, name: &str, hold: &HoldId) -> usize;
     call end_all(kind: LockKind, name: &str) -> Vec<HoldId>;
     call clear(kind: LockKind, name: &str) -> bool;
+    call jobs() -> Vec<String>;
+    call copy_once() -> usize;
+    call forget_once(name: &str) -> bool;
     ask find(names: &str, limit: usize) -> FoundLocks;
 }

@@ -31,7 +31,7 @@ macro_rules! same {
     )+};
 }
 
-same!((), bool, usize, Vec<HoldId>, Leader, LockView, SemaphoreView);
+same!((), bool, usize, Vec<HoldId>, Vec<String>, Leader, LockView, SemaphoreView);
 
 /// Defines the mirror of a type, a row for each of its methods. The rules that begin with `@` say
 /// what the first word of a row means: `with` is a setting, `make` gives another type, `get` is
@@ -69,10 +69,10 @@ macro_rules! mirror {
             }
         }
     };
-    (@with $name:ident $method:ident($value:ident: $type:ty)) => {
+    (@with $name:ident $method:ident($($value:ident: $type:ty)?)) => {
         #[doc = mirror!(@there $name $method ".")]
-        pub fn $method(self, $value: $type) -> Self {
-            Self { inner: self.inner.$method($value) }
+        pub fn $method(self $(, $value: $type)?) -> Self {
+            Self { inner: self.inner.$method($($value)?) }
         }
     };
     (@make $name:ident $method:ident($($arg:ident: $type:ty),*) -> $made:ty) => {

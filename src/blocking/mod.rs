@@ -65,5 +65,7 @@ mod guards;
 mod kinds;
 mod mirror;
 
-pub use guards::{AllGuard, Leadership, MutexGuard, Observer, PermitGuard, ReadGuard, WriteGuard};
-pub use kinds::{Admin, Election, LockAll, Mutex, Quorate, Redisson, RwLock, Semaphore};
+pub use guards::{
+    AllGuard, Leadership, MutexGuard, Observer, OnceGuard, PermitGuard, ReadGuard, WriteGuard,
+};
+pub use kinds::{Admin, Election, LockAll, Mutex, Once, Quorate, Redisson, RwLock, Semaphore};

@@ -2,7 +2,7 @@
 
 use std::{
     ops::ControlFlow::{self, Break, Continue},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
@@ -12,9 +12,6 @@ use crate::{
     log,
     proto::{Backoff, Error},
 };
-
-/// Before it campaigns again: at first, and at the longest, if it fails again and again.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
 
 impl Election {
     /// Stays in the election: campaigns with `value`, does the work while it leads, and campaigns
@@ -81,44 +78,65 @@ impl Election {
         shutdown: impl Future<Output = ()>,
         mut work: impl AsyncFnMut(Arc<Leadership>) -> ControlFlow<T>,
     ) -> Result<Option<T>, Error> {
-        let coordinator = self.0.coordinator();
-        let (mut shutdown, mut pause) = (pin!(shutdown), Backoff::new(PAUSE.0, PAUSE.1));
+        let (mut shutdown, mut pause, mut failed) = (pin!(shutdown), Self::pause(), None);
         loop {
+            let next = self.next_lead(value.as_ref(), shutdown.as_mut(), &mut pause, failed);
+            let Some(leadership) = next.await? else { return Ok(None) };
+            let leadership = Arc::new(leadership);
+            let worked = leadership.until_worked(shutdown.as_mut(), work(Arc::clone(&leadership)));
+            let (done, is_shut_down) = worked.await;
+            // Where the work has left a clone, that keeps the lead. What no majority has confirmed
+            // goes on in the background.
+            let resigned = match Arc::into_inner(leadership) {
+                Some(leadership) => leadership.resign().await,
+                None => Ok(()),
+            };
+            failed = match done {
+                Ok(Break(done)) => return Ok(Some(done)),
+                _ if is_shut_down => return Ok(None),
+                Ok(Continue(())) => resigned.err(),
+                Err(lost) => Some(lost),
+            };
+        }
+    }
+
+    /// Between two campaigns.
+    pub(crate) fn pause() -> Backoff {
+        Backoff::new(Duration::from_millis(100), Duration::from_millis(500))
+    }
+
+    /// Campaigns until this client leads, or `None` after the shutdown. `failed`: why the lead
+    /// before ended, if it was lost.
+    pub(crate) async fn next_lead(
+        &self,
+        value: &[u8],
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+        pause: &mut Backoff,
+        mut failed: Option<Error>,
+    ) -> Result<Option<Leadership>, Error> {
+        let coordinator = self.0.coordinator();
+        loop {
+            if let Some(error) = failed {
+                let (election, error) = (self.0.name().to_owned(), error.to_string());
+                log::tell_here(move || tracing::warn!(election, error, "campaigns again"));
+                tokio::select! {
+                    biased;
+                    () = &mut shutdown => return Ok(None),
+                    () = coordinator.clock().sleep(pause.pause(coordinator.chance())) => {}
+                }
+            }
             let campaign = tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(None),
-                campaign = self.campaign(value.as_ref()) => campaign,
+                campaign = self.campaign(value) => campaign,
             };
-            let failed = match campaign {
+            match campaign {
                 Err(error) if error.is_permanent() => return Err(error),
-                Err(error) => error,
+                Err(error) => failed = Some(error),
                 Ok(leadership) => {
                     pause.reset();
-                    let leadership = Arc::new(leadership);
-                    let worked =
-                        leadership.until_worked(shutdown.as_mut(), work(Arc::clone(&leadership)));
-                    let (done, is_shut_down) = worked.await;
-                    // Where the work has left a clone, that keeps the lead. What no majority has
-                    // confirmed goes on in the background.
-                    let resigned = match Arc::into_inner(leadership) {
-                        Some(leadership) => leadership.resign().await,
-                        None => Ok(()),
-                    };
-                    match done {
-                        Ok(Break(done)) => return Ok(Some(done)),
-                        _ if is_shut_down => return Ok(None),
-                        Ok(Continue(())) if resigned.is_ok() => continue,
-                        Ok(Continue(())) => resigned.expect_err("it is none"),
-                        Err(lost) => lost,
-                    }
+                    return Ok(Some(leadership));
                 }
-            };
-            let (election, value) = (self.0.name().to_owned(), failed.to_string());
-            log::tell_here(move || tracing::warn!(election, error = value, "campaigns again"));
-            tokio::select! {
-                biased;
-                () = &mut shutdown => return Ok(None),
-                () = coordinator.clock().sleep(pause.pause(coordinator.chance())) => {}
             }
         }
     }

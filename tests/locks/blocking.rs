@@ -2,12 +2,17 @@
 //! what threads add to that. Their threads live in real time.
 
 use std::{
+    cell::Cell,
+    ops::ControlFlow::{self, Break, Continue},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Mutex,
     thread,
 };
 
-use quorate::blocking::Quorate;
+use quorate::{
+    OnceOutcome,
+    blocking::{Leadership, Quorate},
+};
 use quorate_tests::prelude::*;
 use tokio::{
     runtime::{Builder, Runtime},
@@ -200,6 +205,64 @@ fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() 
     assert!(error.is_unconfirmed() && !held.is_held(), "{error}");
 }
 
+#[test]
+fn a_firing_is_done_once_and_who_comes_late_passes() {
+    let on = &Fixture::embedded(3);
+    let [ours, theirs] = [(); 2].map(|()| client(on));
+    let work = |token: Token| Ok::<_, Error>(token);
+    let ran = ours.once("a").run(7_u64, work).unwrap();
+    assert!(matches!(ran, OnceOutcome::Ran { marked: true, .. }), "{ran:?}");
+    let late = theirs.once("a").run(6_u64, work).unwrap();
+    assert!(matches!(late, OnceOutcome::Passed { latest: 7, .. }), "{late:?}");
+    let settings = theirs.once("a").keep(secs(60)).lease(secs(20)).hold_at_most(secs(15));
+    let guard = settings.clone().enter(8_u64).unwrap().expect("it is due");
+    assert!(guard.is_held() && guard.remaining() <= secs(15));
+    guard.done().unwrap();
+    assert!(ours.once("a").enter(8_u64).unwrap().is_none());
+    let guard = settings.at_most_once().enter(9_u64).unwrap().expect("it is due");
+    guard.release().unwrap();
+    let seen = ours.once("a").inspect().unwrap();
+    assert_eq!(seen.done.map(|done| done.firing), Some(9));
+    let admin = theirs.admin();
+    assert_eq!((admin.jobs().unwrap(), admin.copy_once().unwrap()), (vec!["a".to_owned()], 1));
+    assert!(admin.forget_once("a").unwrap());
+    // Its lock is lost meanwhile: what was done is returned.
+    let brief = client_with_lease(on, secs(2));
+    let ran = brief.once("b").run(7_u64, |_| admin.clear(LockKind::Once, "b")).unwrap();
+    assert_eq!(ran, OnceOutcome::Ran { value: true, marked: false });
+}
+
+#[test]
+fn a_candidate_leads_again_after_a_loss_until_it_is_shut_down_or_done() {
+    let on = &Fixture::embedded(3);
+    let [quorum, operator] = [(); 2].map(|()| client_with_lease(on, SHORT));
+    let (election, is_shut_down, mut led) = (quorum.election("a"), Cell::new(false), 0);
+    let work = |leadership: &Leadership| {
+        led += 1;
+        if led == 1 {
+            operator.admin().end(LockKind::Election, "a", leadership.hold()).unwrap();
+            assert!(leadership.ending_within(secs(60)).unwrap());
+        } else {
+            assert!(leadership.is_held() && !leadership.ending_within(ms(1)).unwrap());
+            is_shut_down.set(true);
+        }
+        Continue::<()>(())
+    };
+    assert_eq!(election.lead("x", || is_shut_down.get(), work).unwrap(), None);
+    assert_eq!(led, 2);
+    let other = operator.election("a").campaign("y").unwrap();
+    let asked = Cell::new(0);
+    let is_shut_down = || asked.replace(asked.get() + 1) > 1;
+    let work = |_: &Leadership| -> ControlFlow<()> { panic!("another one leads") };
+    assert_eq!(election.lead("x", is_shut_down, work).unwrap(), None);
+    other.resign().unwrap();
+    assert_eq!(election.lead("x", || false, |_| Break(7)).unwrap(), Some(7));
+    assert!(operator.election("a").try_campaign("y").unwrap().is_some(), "it has resigned");
+    quorum.close().unwrap();
+    let closed = election.lead("x", || false, |_| Continue::<()>(())).unwrap_err();
+    assert!(closed.is_closed(), "{closed}");
+}
+
 // Calls that block: one of each way in which the table of `src/blocking` makes them, and all
 // that are written by hand there.
 
@@ -263,6 +326,10 @@ fn of_clients_and_locks() -> Vec<Row> {
         q.semaphore("a", 2).inspect(),
         q.election("a").campaign("x"),
         q.election("a").leader(),
+        q.election("a").lead("x", || false, |_| Break(())),
+        q.once("a").enter(7_u64),
+        q.once("a").run(7_u64, |_| Ok::<_, Error>(())),
+        q.admin().jobs(),
         q.lock_all([q.mutex("b"), q.mutex("a")]).lock(),
         q.admin().look(LockKind::Mutex, "a"),
         q.redisson().mutex("a").inspect(),
@@ -291,6 +358,8 @@ fn of_guards() -> Vec<Row> {
         @(it = q.election("a").campaign("x")) it.proclaim("y"),
         @(it = q.election("a").campaign("x")) it.resign(),
         @(it = q.election("a").campaign("x")) it.lost_within(ms(1)),
+        @(it = q.election("a").campaign("x")) it.ending_within(ms(1)),
+        @(it = q.once("a").enter(7_u64)) it.expect("it is due").done(),
         @(it = Ok::<_, Error>(q.election("a").observe())) it.next_within(LIMIT),
         @(it = Ok::<_, Error>(q.election("a").observe())) it.next().expect("it is open"),
     ]
@@ -442,16 +511,22 @@ fn under_each(work: Work<'_>) -> Vec<Done> {
     let (mutex, fair) = (ours.mutex("a"), ours.fair_mutex("a"));
     let (rw, permits, all) =
         (ours.rw_lock("a"), ours.semaphore("a", 1), ours.lock_all([ours.mutex("a")]));
+    let once = ours.once("a");
     let lock = || theirs.mutex("a").try_lock().unwrap().map(|guard| guard.release().unwrap());
     let write = || theirs.rw_lock("a").try_write().unwrap().map(|guard| guard.release().unwrap());
     let permit = || theirs.semaphore("a", 1).try_acquire().unwrap().map(|it| it.release().unwrap());
-    let kinds: [(Run<'_>, &dyn Fn() -> Option<()>); 6] = [
+    let job = || match theirs.once("a").enter_or_busy(8_u64, Duration::ZERO) {
+        Err(busy) if busy.is_busy() => None,
+        due => due.unwrap().map(|guard| guard.release().unwrap()),
+    };
+    let kinds: [(Run<'_>, &dyn Fn() -> Option<()>); 7] = [
         (&|work| mutex.run(|_| work()), &lock),
         (&|work| fair.run(|_| work()), &lock),
         (&|work| all.run(|_| work()), &lock),
         (&|work| rw.run_read(|_| work()), &write),
         (&|work| rw.run_write(|_| work()), &write),
         (&|work| permits.run(|_| work()), &permit),
+        (&|work| once.run(7_u64, |_| work()).map(drop), &job),
     ];
     let here = thread::current().id();
     let ends = kinds.map(|(run, other)| {

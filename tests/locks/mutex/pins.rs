@@ -9,10 +9,11 @@ use std::{
 
 use quorate::{
     Admin, AllGuard, ClockOffset, Cluster, Credentials, Election, ErrorKind, FenceGate, Firing,
-    FoundLock, FoundLocks, HoldView, Holder, Leader, Leadership, LockAll, LockState, Lost, Mutex,
-    Observer, Once, OnceGuard, Permission, Persistence, Quarantined, Reason, Redisson, RosterEntry,
-    RwLock, Semaphore, SemaphoreView, ServerError, ServerInfo, ServerReport, SetStatus,
-    SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet, VoterStatus, VoterSurvey, Waiting,
+    FiringDone, FoundLock, FoundLocks, HoldView, Holder, Leader, Leadership, LockAll, LockState,
+    Lost, Mutex, Observer, Once, OnceGuard, Permission, Persistence, Quarantined, Reason, Redisson,
+    RosterEntry, RwLock, Semaphore, SemaphoreView, ServerError, ServerInfo, ServerReport,
+    SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet, VoterStatus,
+    VoterSurvey, Waiting,
     embedded::{Ran, Record, Reply, Sent},
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
@@ -37,7 +38,7 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
         ErrorKind, Election, Fault, FaultGuard, FenceGate, FoundLock, FoundLocks,
         HoldId, HoldView, Holder, HolderKind, InFlight, Label, LockKind, LockState, LockView, Lost, Leader,
         Leadership, LockAll, Lockable, Machine, Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
-        Firing, Once, OnceGuard, Observed, Observer, Owner, PermitGuard, Persistence, Preference,
+        Firing, FiringDone, Once, OnceGuard, Observed, Observer, Owner, PermitGuard, Persistence, Preference,
         Quarantine, Quarantined, Quorate, Ran, ReadGuard, Record, Redisson, Reply, RestartGuard,
         RosterEntry, RwLock, Semaphore, SemaphoreView, Sent, ServerInfo, ServerReport, SetStatus,
         SharedPrimaries, Side, Stale, Status, Survey, Tls, Token, Verdict, VoterReport, VoterSet,
@@ -50,16 +51,16 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
 #[test]
 fn every_blocking_type_is_send_sync_unpin_and_debug() {
     use quorate::blocking::{
-        Admin, AllGuard, Election, Leadership, LockAll, Mutex, MutexGuard, Observer, PermitGuard,
-        Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
+        Admin, AllGuard, Election, Leadership, LockAll, Mutex, MutexGuard, Observer, Once,
+        OnceGuard, PermitGuard, Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
     };
 
     #[rustfmt::skip]
     promised![is_pinned:
-        Admin, AllGuard, Election, Leadership, LockAll, Mutex, MutexGuard, Observer,
+        Admin, AllGuard, Election, Leadership, LockAll, Mutex, MutexGuard, Observer, Once, OnceGuard,
         PermitGuard, Quorate, ReadGuard, RwLock, Semaphore, WriteGuard,
     ];
-    promised![cloned: Quorate, Mutex, RwLock, Semaphore, Election];
+    promised![cloned: Quorate, Mutex, Once, RwLock, Semaphore, Election];
 }
 
 #[test]
