@@ -29,7 +29,8 @@ Examples:
   quorate break invoice:42
   quorate break invoice:42 --hold web-1.4711@5f0ad4b396b14a3c8c2f:1000000000042")]
 pub(crate) struct BreakOptions {
-    /// The name of the lock: of the mutex, the read/write lock, the semaphore and the election
+    /// The name of the lock: of the mutex, the read/write lock, the semaphore, the election and the
+    /// job
     #[arg(value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: String,
 

@@ -10,6 +10,7 @@ mod bench;
 mod break_hold;
 mod clock;
 mod console;
+mod copy_once;
 mod doctor;
 mod lock;
 mod man;
@@ -64,6 +65,7 @@ enum Subcommand {
     Status(status::StatusOptions),
     Doctor(doctor::DoctorOptions),
     Break(break_hold::BreakOptions),
+    CopyOnce(copy_once::CopyOnceOptions),
     Bench(bench::BenchOptions),
     Try(try_out::TryOptions),
     Completions(CompletionsOptions),
@@ -126,6 +128,7 @@ fn dispatch(line: CommandLine, console: &Console) -> Result<ExitCode, Failure> {
         Subcommand::Status(options) => on(here, status::run(options, shows_all)),
         Subcommand::Doctor(options) => on(here, doctor::run(options, shows_all)),
         Subcommand::Break(options) => on(here, break_hold::run(options, console)),
+        Subcommand::CopyOnce(options) => on(here, copy_once::run(options)),
         // As in a service.
         Subcommand::Bench(options) => {
             on(&mut Builder::new_multi_thread(), bench::run(options, console))

@@ -6,12 +6,15 @@ use std::{
 };
 
 use quorate::{
-    Cause, ClockOffset, Persistence, Quarantine, RosterEntry, ServerInfo, SetStatus, Survey,
-    VoterSurvey,
+    Admin, Cause, ClockOffset, Error, LockKind, Persistence, Quarantine, RosterEntry, ServerInfo,
+    SetStatus, Survey, VoterSurvey,
 };
 
 use super::{Check, Finding, Level};
-use crate::{console::login_to_set, screen::Short};
+use crate::{
+    console::login_to_set,
+    screen::{Short, counted},
+};
 
 /// Clocks that are further apart will be set some day, and a clock that is set costs a quarantine.
 const CLOCKS_APART_MICROS: i64 = 100_000;
@@ -262,6 +265,34 @@ fn steps(survey: &Survey) -> Vec<Finding> {
     clashes.chain(agreed).collect()
 }
 
+/// Of two sets of voters: whether who leaves the old ones forgets which firings are done.
+pub(super) async fn jobs(admin: &Admin) -> Finding {
+    let forgotten = async {
+        let mut forgotten = Vec::new();
+        for name in admin.jobs().await? {
+            if !admin.look(LockKind::Once, &name).await?.is_done_stored() {
+                forgotten.push(name);
+            }
+        }
+        Ok::<_, Error>(forgotten)
+    };
+    let means = "clients with the new voters alone may do a firing again";
+    match forgotten.await {
+        Ok(names) if names.is_empty() => Check::Jobs.ok("both sets know which firings are done"),
+        Ok(names) => {
+            let (jobs, few) = (counted(names.len(), "job"), names[..names.len().min(3)].join(", "));
+            let seen = format!("one set does not know which firing is done of {jobs}: {few}");
+            let mend = "run quorate copy-once before clients get the new voters alone";
+            Check::Jobs.error(seen, means).mend(mend)
+        }
+        Err(error) => {
+            let seen = format!("which firings are done cannot be seen: {error}");
+            let mend = "if a client uses `once`, give the user +scan, and look again";
+            Check::Jobs.warning(seen, means).mend(mend)
+        }
+    }
+}
+
 /// When the next step may begin.
 fn gone(all: &[&RosterEntry], joint: &RosterEntry) -> String {
     let is_before = |entry: &&&RosterEntry| entry.number < joint.number;
@@ -385,9 +416,9 @@ fn persistence(persistence: &Persistence, longest_lease: Duration) -> Finding {
         return Check::Persistence.ok(seen).means(means);
     }
     let lost = match appendfsync.as_deref() {
-        Some("everysec") if *appendonly => "a crash may forget the votes of the last second",
-        _ if *appendonly => "a crash may forget its latest votes",
-        _ => "a restart forgets its votes",
+        Some("everysec") if *appendonly => "a crash may forget what it stored in the last second",
+        _ if *appendonly => "a crash may forget what it stored last",
+        _ => "a restart forgets its votes, and which firings are done",
     };
     let means = format!(
         "{lost}: after each restart it gives no new locks for {}, and if a majority restarts \

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use quorate::{Error, Verdict, VoterReport};
 use serde_json::{Value, json};
 
-use self::checks::{examine, unreachable};
+use self::checks::{examine, jobs, unreachable};
 use crate::{
     console::{Code, Failure},
     screen::{self, Frame, Picture, Tone, counted, quoted},
@@ -47,8 +47,12 @@ pub(crate) async fn run(options: DoctorOptions, shows_all: bool) -> Result<Code,
         Ok(quorum) => {
             settle(&quorum).await;
             let survey = quorum.survey().await;
+            let mut findings = examine(&survey);
+            if survey.status().sets().count() > 1 {
+                findings.push(jobs(&quorum.admin()).await);
+            }
             let _ = quorum.close().await;
-            examine(&survey)
+            findings
         }
         Err(error) => of_error(&error),
     };
@@ -124,6 +128,8 @@ pub(crate) enum Check {
     Number,
     /// Whether the clients agree about the voters
     Roster,
+    /// Whether a change of the voters takes along which firings are done
+    Jobs,
     /// Whether each voter is a server of its own
     Distinct,
     /// Whether voters share a host
