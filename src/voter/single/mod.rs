@@ -8,12 +8,12 @@
 
 mod address;
 mod carrier;
+mod connection;
 mod dial;
 mod identity;
 mod link;
 mod listen;
 mod names;
-mod standing;
 #[cfg(feature = "tls")]
 mod tls;
 mod wire;
