@@ -157,6 +157,12 @@ fn listener() -> Option<Dispatch> {
     dispatcher::get_default(|here| (!here.is::<NoSubscriber>()).then(|| here.clone()))
 }
 
+/// Nothing finds its way into the queue before this is dropped.
+#[cfg(test)]
+pub(crate) fn hold_up() -> Box<dyn std::any::Any> {
+    Box::new(QUEUE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 fn is_told() -> bool {
     let queue = QUEUE.lock().unwrap_or_else(PoisonError::into_inner);
     let queue = queue.as_ref().filter(|queue| queue.process == process::id());

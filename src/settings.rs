@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     keys::Prefix,
     metric::NamedLocks,
-    proto::{ClientName, Drift, Error, RestartGuard, Rules, Suspicion, Terms},
+    proto::{Belief, ClientName, Drift, Error, Quorum, RestartGuard, Rules, Suspicion, Terms},
 };
 
 /// Makes the settings, each with its default.
@@ -128,9 +128,18 @@ impl Settings {
         })
     }
 
-    /// The number of the roster that the client has.
-    pub(crate) fn roster(&self) -> u32 {
-        self.roster.unwrap_or(1)
+    /// What the client believes of its voters.
+    pub(crate) fn belief(&self, quorum: Quorum) -> Belief {
+        let mut sets = quorum.each().map(|(_, set)| set.len());
+        Belief {
+            number: self.roster.unwrap_or(1),
+            voters: sets.next().unwrap_or(0),
+            replaced: sets.next(),
+            longest_lease: self.longest_lease(),
+            drift_ppm: self.drift.ppm,
+            drift_fixed: self.drift.fixed,
+            restart_guard: self.restart_guard != RestartGuard::Off,
+        }
     }
 
     /// What the user has called the client, if that can be used.

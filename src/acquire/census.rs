@@ -102,7 +102,7 @@ impl Panel {
     /// What a voter says of who leads. In quarantine it may have forgotten whom it voted for.
     fn sight(&self, outcome: Outcome<Answer>, started: Moment) -> Sight {
         let answer = outcome?;
-        let kept_out = self.standings.kept_out(answer.place, started);
+        let kept_out = self.standings.kept_out(answer.shard, started);
         kept_out.map_or(Incumbent::read(&answer), |it| Err(Cause::Quarantined(it.quarantined)))
     }
 }

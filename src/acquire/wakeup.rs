@@ -10,7 +10,7 @@ use std::{
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 use crate::{
-    proto::{HoldId, Place, Quorum},
+    proto::{HoldId, Quorum, Shard},
     signal::Signal,
     voter::{Ear, Identity, Stamp, Standings, Voter, VoterReply},
 };
@@ -104,8 +104,8 @@ pub(crate) struct VoterEar {
 }
 
 impl VoterEar {
-    fn place(&self, shard: usize) -> Place {
-        Place { voter: self.voter, shard }
+    fn shard(&self, number: usize) -> Shard {
+        Shard { voter: self.voter, number }
     }
 }
 
@@ -123,19 +123,19 @@ impl Ear for VoterEar {
     }
 
     fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
-        self.standings.met(self.place(shard), identity, stamp)
+        self.standings.note_identity(self.shard(shard), identity, stamp, true)
     }
 
     fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
-        self.standings.seen(self.place(shard), identity, stamp)
+        self.standings.note_identity(self.shard(shard), identity, stamp, false)
     }
 
     fn parted(&self, shard: usize, why: Option<&str>) {
-        self.standings.parted(self.place(shard), why);
+        self.standings.note_disconnect(self.shard(shard), why);
     }
 
     fn moved(&self, from: usize, to: usize, lost: bool) {
-        self.standings.moved(self.place(from), self.place(to), lost);
+        self.standings.note_move(self.shard(from), self.shard(to), lost);
     }
 
     fn is_waited_for(&self) -> bool {

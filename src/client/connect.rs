@@ -121,7 +121,8 @@ fn start(
 ) -> Panel {
     metric::describe();
     let quorum = cast.quorum;
-    let standings = Standings::new(cast, clock.clone(), settings.suspicion());
+    let standings =
+        Standings::new(cast, clock.clone(), settings.suspicion(), settings.belief(quorum));
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let (wakeups, standings) = (Arc::clone(wakeups), Arc::clone(&standings));
         let seen = Seen { voter, standings: Arc::clone(&standings) };

@@ -10,7 +10,7 @@ use crate::proto::{error_of, micros, millis};
 use crate::{
     acquire::Panel,
     clock::Clock,
-    proto::{Cause, Place, Quarantined, Quorum, RosterEntry, ServerReport, Side, Sided},
+    proto::{Cause, Quarantined, Quorum, RosterEntry, ServerReport, Shard, Side, Sided},
     voter::{ONLY, Outcome, VoterReply},
 };
 
@@ -200,11 +200,11 @@ impl Quorate {
                 Err(cause) => (Err(cause), None),
             };
             // Its server answers, and has one vote.
-            let twin = standings.twin(Place { voter, shard: ONLY });
+            let twin = standings.twin(Shard { voter, number: ONLY });
             let connection = twin.map_or(connection, Err);
             let kept_out = standings.kept_out_longest(voter, clock.now());
             let quarantine = kept_out.map(|kept_out| kept_out.quarantined);
-            let out_of_step = standings.apart(voter).map(|why| why.to_string());
+            let out_of_step = standings.configuration.apart(voter).map(|why| why.to_string());
             found.push(VoterStatus {
                 voter: label.to_string(),
                 side: panel.quorum.side(voter),

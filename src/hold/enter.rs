@@ -185,7 +185,7 @@ impl LockRequest {
             Inherited::Hold(won, _)
                 if won.asked_rules() != self.record.rules()
                     || !won.is_in_time(standings.stood_still(), clock.now())
-                    || standings.out_of_step().is_some() =>
+                    || standings.configuration.out_of_step().is_some() =>
             {
                 Inherited::Nothing
             }

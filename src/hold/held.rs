@@ -378,8 +378,9 @@ impl Hold {
         let now = self.now();
         let duty = state.lease.duty(now);
         let Panel { standings, voters, .. } = self.coordinator.panel();
-        if duty != Duty::Lost && !state.lease.is_fixed() && standings.out_of_step().is_some() {
-            let why = |voter| standings.apart(voter).map_or(Cause::Unheard, Cause::OutOfStep);
+        let configuration = &standings.configuration;
+        if duty != Duty::Lost && !state.lease.is_fixed() && configuration.out_of_step().is_some() {
+            let why = |voter| configuration.apart(voter).map_or(Cause::Unheard, Cause::OutOfStep);
             state.failed = (0..voters.len()).map(|voter| Verdict::Unknown(why(voter))).collect();
             self.lose(state, HoldLoss::OutOfStep);
             return false;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     kinds::{ELECTION, FAIR_MUTEX, Kind, LockRecord, ONCE, SEMAPHORE, WRITE, kind_of},
-    proto::{self, Cause, Error, FoundLock, HoldId, LockKind, Place, Verdict, VoterReport},
+    proto::{self, Cause, Error, FoundLock, HoldId, LockKind, Shard, Verdict, VoterReport},
     scripts::{Answer, LockSeen},
     settings::Settings,
     voter::{Call, KeySearch, KeysFound, ONLY, Outcome},
@@ -488,8 +488,9 @@ async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterVi
     let done = |voter: usize| done.get(voter)?.as_ref().ok()?.done().map(FiringDone::from);
     let now = handle.coordinator().clock().now();
     let quarantined = |(voter, answer): (usize, &Outcome<Answer>)| {
-        let place = answer.as_ref().map_or(Place { voter, shard: ONLY }, |it| it.place);
-        Some(panel.standings.kept_out(place, now)?.quarantined)
+        let only = Shard { voter, number: ONLY };
+        let shard = answer.as_ref().map_or(only, |answer| answer.shard);
+        Some(panel.standings.kept_out(shard, now)?.quarantined)
     };
     let quarantined: Vec<_> = answers.iter().enumerate().map(quarantined).collect();
     let mut seen: Vec<_> = answers.into_iter().map(read).collect();

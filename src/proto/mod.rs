@@ -4,7 +4,7 @@
 
 mod attempt;
 mod bid;
-mod clocks;
+mod comparison;
 mod election;
 mod error;
 mod gathering;
@@ -23,9 +23,9 @@ mod round_trips;
 mod serial;
 mod server_error;
 mod slots;
-mod standing;
 mod survey;
 mod token;
+mod trust;
 mod verdict;
 mod votes;
 mod wait;
@@ -34,7 +34,7 @@ mod wait;
 pub use crate::mutant::{rewrite, wake};
 pub use attempt::{Attempt, Rules};
 pub use bid::{Bid, BidNext, Ticket};
-pub use clocks::Stamp;
+pub use comparison::{Comparison, JoinNext, RosterQuestion};
 pub use election::{
     Census, Incumbent, Leader, LeaderValue, LeaderWatch, Proclaimed, Sight, WatchNext, WhoLeads,
 };
@@ -58,9 +58,12 @@ pub use round_trips::RoundTrips;
 pub(crate) use serial::{durability, error_of, micros, millis, or_error, since_1970, texts};
 pub use server_error::{Permission, Reason, ServerError};
 pub use slots::{Circle, SlotNext, SlotVotes, Slots};
-pub use standing::{Birth, Data, KeptOut, Place, Register, Shown, Suspicion};
 pub use survey::{ClockOffset, FoundLock, LockKind, Persistence, ServerInfo, ServerReport};
 pub use token::{Floors, Tenure, Token};
+pub use trust::{
+    Birth, Change, Data, Gauge, Identity, KeptOut, Register, Shard, Shown, Stamp, Suspicion, Trust,
+    Wakes,
+};
 pub use verdict::{
     Cause, Listed, Quarantine, Quarantined, RestartGuard, Sided, Verdict, VoterReport,
 };

@@ -142,6 +142,24 @@ impl RosterEntry {
         format!("{age} {counts} {text}\t{client}\n")
     }
 
+    /// What several voters keep: each belief once, the latest first.
+    pub(crate) fn merge(entries: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for entry in entries {
+            let Some(known) = all.iter_mut().find(|known| known.text == entry.text) else {
+                all.push(entry);
+                continue;
+            };
+            let clashes = known.clashes || entry.clashes;
+            if entry.seen < known.seen {
+                *known = entry;
+            }
+            known.clashes = clashes;
+        }
+        all.sort_by_key(|entry| entry.seen);
+        all
+    }
+
     /// `None` where it has another format.
     pub(crate) fn belief(&self) -> Option<Belief> {
         Belief::parse(&self.text)

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::proto::{
-    Cause, Done, HoldId, Incumbent, Place, Proclaimed, Reason, Slots, Ticket, Token, Verdict, Vote,
+    Cause, Done, HoldId, Incumbent, Proclaimed, Reason, Shard, Slots, Ticket, Token, Verdict, Vote,
 };
 
 /// What a script answered, free of any client library's types.
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
     id: String,
     more: [Value; 2],
     /// Where it came from.
-    pub(crate) place: Place,
+    pub(crate) shard: Shard,
     /// What the voter's data are called: of the first answer of a call that asked for it.
     pub(crate) data: Option<String>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Mark {
 impl Answer {
     #[cfg(test)]
     pub(crate) fn of(code: i64, ms: i64, id: &str, more: [Value; 2]) -> Self {
-        Self { code, ms, id: id.into(), more, place: Place::default(), data: None }
+        Self { code, ms, id: id.into(), more, shard: Shard::default(), data: None }
     }
 
     #[cfg(test)]
@@ -112,7 +112,7 @@ impl Answer {
                 Err(Cause::Rejected(Reason::of_server(message)))
             }
             ([Value::Int(code), Value::Int(ms), Value::Text(id)], more) => {
-                Ok(Self { code, ms, id, more, place: Place::default(), data: None })
+                Ok(Self { code, ms, id, more, shard: Shard::default(), data: None })
             }
             (head, _) => Err(misshapen(&head)),
         }

@@ -13,7 +13,7 @@ use futures::{
 };
 
 use super::Request;
-pub(crate) use crate::proto::{Birth, Stamp};
+pub(crate) use crate::proto::{Birth, Identity, Stamp};
 use crate::{
     keys::Prefix,
     proto::{Cause, FoundLock, LockKind, ServerReport, Slots},
@@ -91,28 +91,6 @@ impl Call {
     pub(crate) fn all_failed(&self, cause: &Cause) -> Answers {
         vec![Err(cause.clone()); self.requests.len()]
     }
-}
-
-/// Which server a voter is, and whether it may have forgotten.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Identity {
-    /// Another value after every restart; equal for two addresses of one server.
-    pub(crate) run_id: String,
-    /// Which data it has, where that is known.
-    pub(crate) birth: Option<Birth>,
-    /// For how long at least it has had them, and has forgotten nothing of them; where there is no
-    /// mark, for how long it says that it has run.
-    pub(crate) age: Duration,
-    /// It writes every change to disk before it answers, so a restart forgets nothing
-    /// (`appendonly yes` and `appendfsync always`).
-    pub(crate) durable: bool,
-    /// It took over from another server, whose grants some clients may have gone on counting for so
-    /// long afterwards; zero where it is not known that it did.
-    pub(crate) overlap: Duration,
-    /// Why it takes no new votes, though it answers.
-    pub(crate) refuses: Option<Arc<str>>,
-    /// How much of its memory it uses, in thousandths, where that has a limit.
-    pub(crate) memory: Option<u32>,
 }
 
 /// Which locks are looked for among the keys of a voter.

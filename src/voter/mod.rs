@@ -1,6 +1,7 @@
 //! What stands between the coordinator and a voter.
 
 mod cluster;
+mod configuration;
 mod contract;
 mod debts;
 mod lanes;
@@ -12,6 +13,7 @@ mod single;
 mod single_flight;
 mod standings;
 mod task;
+mod telling;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

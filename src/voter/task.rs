@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Moment},
-    proto::{CLOSED, Cause, Place, ServerReport},
+    proto::{CLOSED, Cause, ServerReport, Shard},
     scripts::Answer,
     series::VoterSeries,
 };
@@ -49,7 +49,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     fn series(&self) -> &VoterSeries {
-        &self.standings.series[self.voter]
+        self.standings.series(self.voter)
     }
 }
 
@@ -269,7 +269,7 @@ impl Task {
         }
         // The same server as another voter's has no vote to give.
         let (voter, shard) = (*voter, node.shard(call.key()));
-        let answers = if let Some(twin) = standings.twin(Place { voter, shard }) {
+        let answers = if let Some(twin) = standings.twin(Shard { voter, number: shard }) {
             // Where nothing was sent there is nothing to give back. What is owed stays owed.
             let new = requests.extract_if(.., |request| request.shard.is_none());
             new.for_each(|mut request| request.answer(Err(twin.clone())));
@@ -286,13 +286,13 @@ impl Task {
             // Before anybody counts the answers. The connection may be another one than when it was
             // queued, and lead elsewhere.
             let data = answers.iter_mut().flatten().next().and_then(|first| first.data.take());
-            let (place, standings) = (Place { voter: seen.voter, shard }, &seen.standings);
-            if let Err(twin) = standings.answered(place, answered, stamp, data.as_deref()) {
+            let from = Shard { voter: seen.voter, number: shard };
+            if let Err(twin) = seen.standings.note_answer(from, answered, stamp, data.as_deref()) {
                 answers = vec![Err(twin); requests.len()];
             }
             for answer in &mut answers {
                 if let Ok(answer) = answer {
-                    answer.place = place;
+                    answer.shard = from;
                 }
                 record(seen.series(), votes, answer, answered.since(sent));
             }

@@ -140,20 +140,20 @@ impl Hold {
 
     fn heard(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
         let panel = self.coordinator.panel();
-        let place = outcome.as_ref().ok().map(|answer| answer.place);
+        let shard = outcome.as_ref().ok().map(|answer| answer.shard);
         let Vote { mut verdict, slots, token, .. } = Vote::of(outcome);
         // Those that it gave are no use to the hold.
         if slots.is_some() && slots != self.slots && !crate::mutant!("any_slot_is_a_vote") {
             verdict = Verdict::Absent;
         }
         let misses = verdict.is_lacking().then(|| self.misses(voter, &verdict)).flatten();
-        if let (Some(place), Some(given)) = (place, misses)
-            && panel.standings.lacks_vote(place, given)
+        if let (Some(shard), Some(given)) = (shard, misses)
+            && panel.standings.note_missing_vote(shard, given)
         {
-            panel.voters[voter].rename(place.shard);
+            panel.voters[voter].rename(shard.number);
         }
         // Now that this voter may be in quarantine for what it misses.
-        let kept_out = place.and_then(|place| panel.standings.kept_out(place, sent.started));
+        let kept_out = shard.and_then(|shard| panel.standings.kept_out(shard, sent.started));
         let mut state = self.state();
         let (at, sent) = (self.now(), sent.backdated(state.stood_still));
         let mut support = state.support();

@@ -12,7 +12,7 @@ use crate::hold_model::{
 };
 use quorate::proto::{
     Asked, Attempt, Cause, Drift, Duty, Grant, GrantNext, Granted, HoldId, KeptOut, Lease, Moment,
-    Next, Place, Quarantine, Quorum, Register, RestartGuard, Round, RoundEnd, Rules as Measures,
+    Next, Quarantine, Quorum, Register, RestartGuard, Round, RoundEnd, Rules as Measures, Shard,
     Support, Suspicion, Terms, Token, Verdict, Vote,
 };
 
@@ -91,10 +91,10 @@ impl Rules {
         let longest = u32::from(self.quarantine) * TICK;
         let mut register =
             Register::new(vec![0], Quorum::of(1), Suspicion { guard, longest, drift });
-        let place = Place { voter: 0, shard: 0 };
-        register.met(place, "before", 500 * TICK, false, ago(200));
-        register.met(place, "after", Duration::ZERO, false, ago(forgot));
-        register.kept_out(place, ago(sent))
+        let shard = Shard { voter: 0, number: 0 };
+        register.note_server(shard, "before", 500 * TICK, false, ago(200));
+        register.note_server(shard, "after", Duration::ZERO, false, ago(forgot));
+        register.kept_out(shard, ago(sent))
     }
 
     /// Whether it matters to requests of that age that the voter forgot.

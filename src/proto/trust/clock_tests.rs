@@ -15,15 +15,15 @@ fn stamp(ahead_ms: i64, asked_ms: u64, trip_ms: u64) -> Stamp {
 #[test]
 fn a_clock_may_drift_and_not_move() {
     let mut register = register(RestartGuard::Relative);
-    assert_eq!(register.stamped(only(0), stamp(0, 0, 2)), Shown::Expected);
+    assert_eq!(register.note_clock(only(0), stamp(0, 0, 2)), Shown::Expected);
     // A hundredth of ten seconds, and the fixed 2 ms; the trips leave 4 ms of doubt.
-    assert_eq!(register.stamped(only(0), stamp(104, 10_000, 2)), Shown::Expected);
-    assert_eq!(register.stamped(only(0), stamp(104 + 120, 20_000, 2)), Shown::Moved);
+    assert_eq!(register.note_clock(only(0), stamp(104, 10_000, 2)), Shown::Expected);
+    assert_eq!(register.note_clock(only(0), stamp(104 + 120, 20_000, 2)), Shown::Moved);
     let out = register.kept_out(only(0), at(20)).unwrap().quarantined;
     assert!(matches!(out.why, Quarantine::ClockMoved(by) if by > MS(15) && by < MS(25)), "{out:?}");
     assert_eq!(out.left, SECS(30) + MS(2));
     // It is where it is now, and stays there.
-    assert_eq!(register.stamped(only(0), stamp(224, 25_000, 2)), Shown::Expected);
+    assert_eq!(register.note_clock(only(0), stamp(224, 25_000, 2)), Shown::Expected);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn many_small_steps_are_held_against_the_first() {
     let mut register = register(RestartGuard::Relative);
     let moved = (0..40_u64).find(|step| {
         let ahead_ms = i64::try_from(step * 2).unwrap();
-        register.stamped(only(0), stamp(ahead_ms, step * 10, 0)) == Shown::Moved
+        register.note_clock(only(0), stamp(ahead_ms, step * 10, 0)) == Shown::Moved
     });
     // 2 ms in every 10, where 0.1 are allowed, and 2 in all.
     assert!(matches!(moved, Some(1..=3)), "{moved:?}");
@@ -52,8 +52,8 @@ fn what_neither_the_way_of_the_answer_nor_a_correction_explains_is_a_clock_that_
         (3_000, HOUR_MS, 2, Shown::Moved),
     ] {
         let mut register = register(RestartGuard::Relative);
-        register.stamped(only(0), stamp(0, 0, 2));
-        let shown = register.stamped(only(0), stamp(ahead_ms, asked_ms, trip_ms));
+        register.note_clock(only(0), stamp(0, 0, 2));
+        let shown = register.note_clock(only(0), stamp(ahead_ms, asked_ms, trip_ms));
         assert_eq!(shown, expected, "{ahead_ms} ms after {asked_ms} ms");
     }
 }
@@ -68,7 +68,7 @@ fn a_clock_apart_from_those_of_a_majority_is_suspicious_when_it_is_met() {
     ] {
         let mut register = register(RestartGuard::Relative);
         for (voter, ahead_ms) in ahead.into_iter().enumerate() {
-            register.stamped(only(voter), stamp(ahead_ms, 0, 2));
+            register.note_clock(only(voter), stamp(ahead_ms, 0, 2));
         }
         assert_eq!(kept_out(&register, at(1)), out, "{ahead:?}");
         assert!(kept_out(&register, at(31)).is_empty(), "it has been steady since");
@@ -81,27 +81,27 @@ fn a_clock_apart_from_those_of_a_majority_is_suspicious_when_it_is_met() {
 fn of_two_clocks_that_disagree_neither_counts_until_a_third_is_measured_or_a_lease_is_over() {
     for (third_ms, out) in [(None, vec![0, 1]), (Some(60_000), vec![0]), (Some(10), vec![1])] {
         let mut register = register(RestartGuard::Relative);
-        register.stamped(only(0), stamp(0, 0, 2));
+        register.note_clock(only(0), stamp(0, 0, 2));
         assert!(kept_out(&register, at(1)).is_empty());
-        register.stamped(only(1), stamp(60_000, 2_000, 2));
+        register.note_clock(only(1), stamp(60_000, 2_000, 2));
         assert_eq!(kept_out(&register, at(3)), [0, 1]);
         if let Some(ahead_ms) = third_ms {
-            register.stamped(only(2), stamp(ahead_ms, 4_000, 2));
+            register.note_clock(only(2), stamp(ahead_ms, 4_000, 2));
         }
         assert_eq!(kept_out(&register, at(5)), out, "{third_ms:?}");
         assert!(kept_out(&register, at(33)).is_empty(), "each has been steady for a lease");
     }
 }
 
-fn shard(shard: usize) -> Place {
-    Place { voter: 0, shard }
+fn shard(number: usize) -> Shard {
+    Shard { voter: 0, number }
 }
 
 /// One voter of three shards that were met now.
 fn sharded() -> Register {
     let mut register = register_of(vec![0]);
     for number in 0..3 {
-        register.met(shard(number), &format!("life {number}"), SECS(100), true, at(0));
+        register.note_server(shard(number), &format!("life {number}"), SECS(100), true, at(0));
     }
     register
 }
@@ -113,8 +113,8 @@ fn shards_out(register: &Register, now: Moment) -> Vec<usize> {
 #[test]
 fn a_shard_that_another_server_has_is_out_alone_however_that_server_writes() {
     let mut register = sharded();
-    register.moved(shard(1), shard(1), true, at(10));
-    register.met(shard(1), "another", SECS(1_000), true, at(11));
+    register.note_move(shard(1), shard(1), true, at(10));
+    register.note_server(shard(1), "another", SECS(1_000), true, at(11));
     assert_eq!(shards_out(&register, at(20)), [1]);
     assert_eq!(register.kept_out_longest(0, at(20)), register.kept_out(shard(1), at(20)));
     assert!(shards_out(&register, at(40)).is_empty());
@@ -123,14 +123,14 @@ fn a_shard_that_another_server_has_is_out_alone_however_that_server_writes() {
 #[test]
 fn what_moves_takes_along_what_was_forgotten_before_and_what_that_comes_to_light_later() {
     let mut register = sharded();
-    register.met(shard(0), "another", SECS(1), false, at(5));
-    register.moved(shard(0), shard(1), false, at(10));
+    register.note_server(shard(0), "another", SECS(1), false, at(5));
+    register.note_move(shard(0), shard(1), false, at(10));
     assert_eq!(shards_out(&register, at(20)), [0, 1]);
     assert!(shards_out(&register, at(35)).is_empty());
-    register.moved(shard(2), shard(1), false, at(40));
+    register.note_move(shard(2), shard(1), false, at(40));
     assert!(shards_out(&register, at(41)).is_empty());
-    register.moved(shard(0), shard(0), false, at(41));
-    register.met(shard(2), "another", SECS(1), false, at(42));
+    register.note_move(shard(0), shard(0), false, at(41));
+    register.note_server(shard(2), "another", SECS(1), false, at(42));
     assert_eq!(shards_out(&register, at(43)), [1, 2]);
 }
 
@@ -138,7 +138,7 @@ fn what_moves_takes_along_what_was_forgotten_before_and_what_that_comes_to_light
 fn a_clock_apart_is_found_among_shards_once_a_majority_is_together() {
     let mut register = sharded();
     for (number, ahead_ms, out) in [(0, 0, vec![]), (1, 60_000, vec![0, 1]), (2, 0, vec![1])] {
-        register.stamped(shard(number), stamp(ahead_ms, 0, 2));
+        register.note_clock(shard(number), stamp(ahead_ms, 0, 2));
         assert_eq!(shards_out(&register, at(1)), out);
     }
 }
@@ -152,11 +152,11 @@ fn a_clock_that_is_measured_late_is_compared_with_where_the_others_are_by_then()
         for hour in 0..=10 {
             let ahead_ms = i64::try_from(50 * hour).unwrap();
             for number in 0..3 {
-                let shown = register.stamped(shard(number), stamp(ahead_ms, hour * HOUR_MS, 2));
+                let shown = register.note_clock(shard(number), stamp(ahead_ms, hour * HOUR_MS, 2));
                 assert_eq!(shown, Shown::Expected);
             }
         }
-        register.stamped(shard(3), stamp(ahead_ms, 10 * HOUR_MS, 2));
+        register.note_clock(shard(3), stamp(ahead_ms, 10 * HOUR_MS, 2));
         let is_out = |secs| register.kept_out(shard(3), at(secs)).is_some();
         assert_eq!([36_001, 36_031].map(is_out), [out, false], "{ahead_ms}");
         assert!(shards_out(&register, at(36_001)).is_empty(), "{ahead_ms}");
@@ -169,9 +169,9 @@ fn where_the_others_are_after_a_long_silence_is_not_known_too_well() {
     for (ahead_ms, out) in [(1_700, false), (60_000, true)] {
         let mut register = sharded();
         for number in 0..3 {
-            register.stamped(shard(number), stamp(0, 0, 2));
+            register.note_clock(shard(number), stamp(0, 0, 2));
         }
-        register.stamped(shard(3), stamp(ahead_ms, 86_400_000, 2));
+        register.note_clock(shard(3), stamp(ahead_ms, 86_400_000, 2));
         assert_eq!(register.kept_out(shard(3), at(86_401)).is_some(), out, "{ahead_ms}");
     }
 }
@@ -180,10 +180,10 @@ fn where_the_others_are_after_a_long_silence_is_not_known_too_well() {
 fn a_clock_that_was_apart_counts_for_the_server_that_has_the_shard_next() {
     let mut register = sharded();
     for (number, ahead_ms) in [0, 60_000, 0].into_iter().enumerate() {
-        register.stamped(shard(number), stamp(ahead_ms, 0, 2));
+        register.note_clock(shard(number), stamp(ahead_ms, 0, 2));
     }
-    register.moved(shard(1), shard(1), false, at(10));
-    register.stamped(shard(1), stamp(0, 11_000, 2));
+    register.note_move(shard(1), shard(1), false, at(10));
+    register.note_clock(shard(1), stamp(0, 11_000, 2));
     assert_eq!(shards_out(&register, at(12)), [1]);
     assert!(shards_out(&register, at(31)).is_empty());
 }
@@ -192,7 +192,7 @@ fn a_clock_that_was_apart_counts_for_the_server_that_has_the_shard_next() {
 fn durable() -> Register {
     let mut register = register(RestartGuard::Relative);
     for (voter, server) in ["a", "b", "c"].into_iter().enumerate() {
-        register.met(only(voter), server, SECS(100), true, at(0));
+        register.note_server(only(voter), server, SECS(100), true, at(0));
     }
     register
 }
@@ -244,7 +244,7 @@ fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_
     ] {
         let mut register = durable();
         for (voter, server, secs, twins) in steps {
-            register.met(only(*voter), server, SECS(*secs), true, at(*secs));
+            register.note_server(only(*voter), server, SECS(*secs), true, at(*secs));
             let found = [0, 1, 2].map(|voter| register.twin(only(voter)));
             assert_eq!(found, *twins, "{server} in {steps:?}");
         }
@@ -258,10 +258,10 @@ fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_
 #[test]
 fn voters_of_one_cluster_are_no_twins_for_a_server_that_has_slots_of_both() {
     let mut register = register_of(vec![0, 0, 2]);
-    for (voter, shard) in [(0, 1), (1, 1), (2, 0)] {
-        register.met(Place { voter, shard }, "a", SECS(100), true, at(0));
+    for (voter, number) in [(0, 1), (1, 1), (2, 0)] {
+        register.note_server(Shard { voter, number }, "a", SECS(100), true, at(0));
     }
-    let twin = |voter, shard| register.twin(Place { voter, shard });
+    let twin = |voter, number| register.twin(Shard { voter, number });
     assert_eq!([twin(0, 1), twin(1, 1), twin(2, 0)], [None, None, Some(0)]);
 }
 
@@ -281,7 +281,7 @@ impl Paused {
     }
 
     /// The same with these servers.
-    fn with(register: Register, servers: impl Iterator<Item = Place>, still_ms: u64) -> Self {
+    fn with(register: Register, servers: impl Iterator<Item = Shard>, still_ms: u64) -> Self {
         let mut paused = Self { register, still_ms: 0, known: Duration::ZERO };
         for server in servers {
             assert_eq!(paused.shows(server, 0, 0), Shown::Expected);
@@ -297,12 +297,12 @@ impl Paused {
     }
 
     /// The same of a server.
-    fn shows(&mut self, server: Place, ahead_ms: i64, ms: u64) -> Shown {
+    fn shows(&mut self, server: Shard, ahead_ms: i64, ms: u64) -> Shown {
         let asked = at_ms(ms);
         let shown_ms = i64::try_from(10_000_000 + ms + 1 + self.still_ms).unwrap() + ahead_ms;
         let shown = MS(u64::try_from(shown_ms).unwrap());
         let stamp = Stamp { shown, asked, answered: asked + MS(2) };
-        let shown = self.register.stamped(server, stamp);
+        let shown = self.register.note_clock(server, stamp);
         if let Shown::StoodStill(by) = shown {
             self.known += by;
         }
@@ -368,8 +368,8 @@ fn a_voter_whose_clock_moved_while_the_client_stood_still_is_kept_out() {
 #[test]
 fn a_quarantine_from_before_goes_on_by_the_clock_that_stood_still() {
     let mut client = Paused::after(0);
-    client.register.met(only(1), "first", SECS(1), false, at_ms(100));
-    client.register.met(only(1), "second", SECS(0), false, at_ms(200));
+    client.register.note_server(only(1), "first", SECS(1), false, at_ms(100));
+    client.register.note_server(only(1), "second", SECS(0), false, at_ms(200));
     client.still_ms = 5_000;
     for voter in [1, 2, 0] {
         client.stamped(voter, 0, 300);
@@ -409,8 +409,8 @@ fn who_was_measured_since_and_shows_no_step_proves_that_the_client_did_not_stand
 }
 
 /// Six primaries, two of each of three voters.
-fn server(number: usize) -> Place {
-    Place { voter: number / 2, shard: number % 2 }
+fn server(number: usize) -> Shard {
+    Shard { voter: number / 2, number: number % 2 }
 }
 
 // A lock has one primary of each voter. On 0, 3 and 5 one clock has stepped, of three.
@@ -442,7 +442,7 @@ fn with_a_single_voter_a_step_is_the_voters() {
         asked: at_ms(ms),
         answered: at_ms(ms + 2),
     };
-    assert_eq!(register.stamped(only(0), stamp(1, 0)), Shown::Expected);
-    assert_eq!(register.stamped(only(0), stamp(1_101, 100)), Shown::Moved);
+    assert_eq!(register.note_clock(only(0), stamp(1, 0)), Shown::Expected);
+    assert_eq!(register.note_clock(only(0), stamp(1_101, 100)), Shown::Moved);
     assert!(register.kept_out(only(0), at_ms(200)).is_some());
 }

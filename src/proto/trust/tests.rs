@@ -12,8 +12,8 @@ pub(super) fn at(secs: u64) -> Moment {
     at_ms(secs * 1_000)
 }
 
-pub(super) fn only(voter: usize) -> Place {
-    Place { voter, shard: 0 }
+pub(super) fn only(voter: usize) -> Shard {
+    Shard { voter, number: 0 }
 }
 
 pub(super) fn register(guard: RestartGuard) -> Register {
@@ -34,7 +34,7 @@ pub(super) fn met(guard: RestartGuard, durable: bool, uptimes: [Duration; 3]) ->
     let mut register = register(guard);
     for (voter, uptime) in uptimes.into_iter().enumerate() {
         let life = format!("life {voter}");
-        assert!(!register.met(only(voter), &life, uptime, durable, at(0)));
+        assert!(!register.note_server(only(voter), &life, uptime, durable, at(0)));
     }
     register
 }
@@ -54,9 +54,12 @@ fn quarantined(register: &Register, voter: usize, now: Moment) -> (Quarantine, u
 #[test]
 fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease() {
     let mut register = met(RestartGuard::Relative, false, [SECS(100); 3]);
-    assert!(!register.met(only(1), "life 1", SECS(150), false, at(50)), "a cut that has settled");
+    assert!(
+        !register.note_server(only(1), "life 1", SECS(150), false, at(50)),
+        "a cut that has settled"
+    );
     assert!(kept_out(&register, at(50)).is_empty());
-    assert!(register.met(only(1), "another", SECS(4), false, at(50)));
+    assert!(register.note_server(only(1), "another", SECS(4), false, at(50)));
     assert_eq!(register.kept_out(only(1), at(50)).unwrap().forgot, at(50));
     assert_eq!(quarantined(&register, 1, at(50)), (Quarantine::Restarted, 30));
     assert_eq!(kept_out(&register, at_ms(79_999)), [1]);
@@ -68,7 +71,7 @@ fn a_voter_that_writes_every_change_forgets_nothing_if_it_did_so_before() {
     let mut register = register(RestartGuard::Strict);
     for (life, durable, forgot) in [("a", true, 0), ("b", true, 0), ("c", false, 1), ("d", true, 1)]
     {
-        register.met(only(0), life, SECS(0), durable, at(50));
+        register.note_server(only(0), life, SECS(0), durable, at(50));
         assert_eq!(kept_out(&register, at(50)).len(), forgot, "{life}");
     }
 }
@@ -118,7 +121,7 @@ fn the_first_client_may_take_its_time_to_reach_them_all() {
     for (last, out) in [(5, vec![]), (6, vec![2])] {
         let mut register = register(RestartGuard::Relative);
         for (voter, now) in [0, 3, last].into_iter().enumerate() {
-            register.met(only(voter), &format!("life {voter}"), SECS(0), false, at(now));
+            register.note_server(only(voter), &format!("life {voter}"), SECS(0), false, at(now));
             named(&mut register, voter, &birth("m", DATA[voter]), at(now));
         }
         assert_eq!(kept_out(&register, at(last)), out);
@@ -139,9 +142,9 @@ fn a_young_voter_is_out_until_a_longest_lease_after_its_start() {
 #[test]
 fn who_started_together_with_a_durable_voter_may_have_forgotten() {
     let mut register = register(RestartGuard::Relative);
-    register.met(only(1), "life 1", SECS(1), false, at(0));
+    register.note_server(only(1), "life 1", SECS(1), false, at(0));
     assert!(kept_out(&register, at(0)).is_empty());
-    register.met(only(2), "life 2", SECS(1), true, at(0));
+    register.note_server(only(2), "life 2", SECS(1), true, at(0));
     assert_eq!(kept_out(&register, at(0)), [1]);
     assert!(kept_out(&register, at(29)).is_empty());
 }
@@ -152,13 +155,13 @@ fn who_started_together_with_a_durable_voter_may_have_forgotten() {
 fn a_voter_stays_the_later_one_when_another_restarts_or_it_begins_to_write_every_change() {
     for guard in [RestartGuard::Relative, RestartGuard::Strict] {
         let mut register = register(guard);
-        register.met(only(1), "life 1", SECS(10), false, at(0));
-        register.met(only(2), "life 2", SECS(86_400), true, at(0));
-        assert!(register.met(only(2), "next 2", SECS(0), true, at(1)));
+        register.note_server(only(1), "life 1", SECS(10), false, at(0));
+        register.note_server(only(2), "life 2", SECS(86_400), true, at(0));
+        assert!(register.note_server(only(2), "next 2", SECS(0), true, at(1)));
         assert_eq!(kept_out(&register, at(1)), [1], "{guard:?}");
-        assert!(!register.met(only(1), "life 1", SECS(11), true, at(1)));
+        assert!(!register.note_server(only(1), "life 1", SECS(11), true, at(1)));
         assert_eq!(kept_out(&register, at(1)), [1], "{guard:?}");
-        assert!(register.met(only(1), "next 1", SECS(0), true, at(2)));
+        assert!(register.note_server(only(1), "next 1", SECS(0), true, at(2)));
         assert_eq!(quarantined(&register, 1, at(19)), (Quarantine::Young, 1));
         assert!(kept_out(&register, at(20)).is_empty(), "{guard:?}");
     }
@@ -171,7 +174,7 @@ fn starts_before_the_clients_clock_began_are_told_apart_too() {
         let mut register = register(guard);
         let boot = Moment::BEGINNING + SECS(1);
         for (voter, uptime) in [500, 20, 600].into_iter().enumerate() {
-            register.met(only(voter), &format!("life {voter}"), SECS(uptime), false, boot);
+            register.note_server(only(voter), &format!("life {voter}"), SECS(uptime), false, boot);
         }
         assert_eq!(kept_out(&register, boot), [1], "{guard:?}");
         assert_eq!(quarantined(&register, 1, boot), (Quarantine::Young, 10));
@@ -183,7 +186,7 @@ fn starts_before_the_clients_clock_began_are_told_apart_too() {
 fn a_restart_is_known_for_one_also_where_all_restart_and_with_the_guard_off_nobody_is_out() {
     let mut register = met(RestartGuard::Relative, false, [SECS(0); 3]);
     for voter in 0..3 {
-        register.met(only(voter), &format!("next {voter}"), SECS(0), false, at(10));
+        register.note_server(only(voter), &format!("next {voter}"), SECS(0), false, at(10));
     }
     assert_eq!(kept_out(&register, at(10)), [0, 1, 2]);
     register.suspicion.guard = RestartGuard::Off;
@@ -203,7 +206,7 @@ fn aged(mark: &str, name: &str, age: u64, began: u64) -> Birth {
 
 /// Whether its data are what they were.
 fn named(register: &mut Register, voter: usize, birth: &Birth, now: Moment) -> bool {
-    register.named(only(voter), birth, false, now) == Data::Kept
+    register.note_data(only(voter), birth, false, now) == Data::Kept
 }
 
 // It says that it is the same process and that it forgets nothing, and its data are gone.
@@ -226,25 +229,25 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
 #[test]
 fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_it_may_again() {
     let mut register = register(RestartGuard::Relative);
-    assert!(!register.has_others(only(1), "data", at(0)), "it was not met");
+    assert!(!register.note_data_name(only(1), "data", at(0)), "it was not met");
     for (voter, data) in DATA.iter().enumerate() {
-        register.met(only(voter), &format!("life {voter}"), SECS(100), true, at(0));
+        register.note_server(only(voter), &format!("life {voter}"), SECS(100), true, at(0));
         named(&mut register, voter, &aged("m", data, 100, 100), at(0));
     }
-    assert!(!register.has_others(only(1), "data-1", at(10)));
+    assert!(!register.note_data_name(only(1), "data-1", at(10)));
     assert!(kept_out(&register, at(10)).is_empty());
     for (now, is_news) in [(20, true), (25, false)] {
-        assert_eq!(register.has_others(only(1), "", at(now)), is_news);
+        assert_eq!(register.note_data_name(only(1), "", at(now)), is_news);
         assert_eq!(quarantined(&register, 1, at(now)), (Quarantine::Emptied, 30));
     }
     // Somebody has given them a name, and this client meets it.
     assert!(!named(&mut register, 1, &birth("m", "others/0"), at(28)));
-    assert!(!register.has_others(only(1), "others", at(29)));
+    assert!(!register.note_data_name(only(1), "others", at(29)));
     assert!(kept_out(&register, at(58)).is_empty());
     // Another client was the first to give them one.
-    assert!(register.has_others(only(1), "more", at(60)));
+    assert!(register.note_data_name(only(1), "more", at(60)));
     assert_eq!(kept_out(&register, at(60)), [1]);
-    assert!(!register.has_others(only(1), "more", at(61)));
+    assert!(!register.note_data_name(only(1), "more", at(61)));
     assert!(named(&mut register, 1, &birth("m", "more/0"), at(62)), "they are known by now");
     assert!(kept_out(&register, at(90)).is_empty());
 }
@@ -260,8 +263,8 @@ fn durable() -> Register {
 }
 
 fn comes_back(register: &mut Register, age: u64, began: u64) -> Data {
-    assert!(register.met(only(1), "another", SECS(age), true, at(20)));
-    register.named(only(1), &aged("m", DATA[1], age, began), true, at(20))
+    assert!(register.note_server(only(1), "another", SECS(age), true, at(20)));
+    register.note_data(only(1), &aged("m", DATA[1], age, began), true, at(20))
 }
 
 // Others have looked before, and made the mark older than this client had seen it.
@@ -272,10 +275,10 @@ fn a_voter_that_comes_back_with_data_of_an_earlier_moment_has_forgotten() {
     assert_eq!(register.kept_out(only(1), at(20)).unwrap().forgot, at(20));
     assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Emptied, 30));
     // They get another name, by this client or another; and may be deleted before it is known.
-    assert!(!register.has_others(only(1), "renamed", at(22)));
+    assert!(!register.note_data_name(only(1), "renamed", at(22)));
     assert!(kept_out(&register, at(52)).is_empty());
-    assert!(register.has_others(only(1), "", at(23)));
-    assert_eq!(register.named(only(1), &birth("m", "another"), false, at(25)), Data::Gone);
+    assert!(register.note_data_name(only(1), "", at(23)));
+    assert_eq!(register.note_data(only(1), &birth("m", "another"), false, at(25)), Data::Gone);
     assert_eq!(kept_out(&register, at(54)), [1]);
     assert!(kept_out(&register, at(55)).is_empty());
 }
@@ -290,7 +293,7 @@ fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
         [(0, 101, 25, Data::Kept), (99, 50, 30, Data::Kept), (98, 50, 30, Data::Older)]
     {
         let birth = aged("m", DATA[1], age, began);
-        assert_eq!(register.named(only(1), &birth, false, at(now)), data);
+        assert_eq!(register.note_data(only(1), &birth, false, at(now)), data);
     }
     assert_eq!(kept_out(&register, at(30)), [1]);
 }
@@ -299,21 +302,21 @@ fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
 #[test]
 fn a_voter_that_does_not_write_each_change_to_disk_may_have_data_of_an_earlier_moment() {
     let mut register = durable();
-    register.met(only(1), "another", SECS(0), false, at(20));
-    assert_eq!(register.named(only(1), &aged("m", DATA[1], 0, 50), true, at(20)), Data::Kept);
+    register.note_server(only(1), "another", SECS(0), false, at(20));
+    assert_eq!(register.note_data(only(1), &aged("m", DATA[1], 0, 50), true, at(20)), Data::Kept);
     assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Restarted, 30));
 }
 
 #[test]
 fn a_vote_that_is_missing_is_proof_against_a_voter_that_came_back_since() {
     let mut register = durable();
-    assert!(!register.lacks_vote(only(1), at(5), at(15)), "somebody has deleted it");
+    assert!(!register.note_missing_vote(only(1), at(5), at(15)), "somebody has deleted it");
     assert_eq!(comes_back(&mut register, 110, 105), Data::Kept);
-    assert!(!register.lacks_vote(only(1), at(20), at(22)), "it was given since");
+    assert!(!register.note_missing_vote(only(1), at(20), at(22)), "it was given since");
     assert!(kept_out(&register, at(22)).is_empty());
-    assert!(register.lacks_vote(only(1), at(15), at(23)));
+    assert!(register.note_missing_vote(only(1), at(15), at(23)));
     assert_eq!(quarantined(&register, 1, at(23)), (Quarantine::Emptied, 30));
-    assert!(!register.lacks_vote(only(1), at(14), at(24)), "that is known");
+    assert!(!register.note_missing_vote(only(1), at(14), at(24)), "that is known");
 }
 
 // Two voters that have one folder, or one that was copied.
@@ -321,9 +324,12 @@ fn a_vote_that_is_missing_is_proof_against_a_voter_that_came_back_since() {
 /// Two voters of three have data of one name; the first is met last.
 fn copied() -> Register {
     let mut register = durable();
-    register.parted(only(0));
-    assert!(register.met(only(0), "another", SECS(0), true, at(20)));
-    assert_eq!(register.named(only(0), &aged("m", DATA[1], 110, 110), true, at(20)), Data::Shared);
+    register.note_disconnect(only(0));
+    assert!(register.note_server(only(0), "another", SECS(0), true, at(20)));
+    assert_eq!(
+        register.note_data(only(0), &aged("m", DATA[1], 110, 110), true, at(20)),
+        Data::Shared
+    );
     register
 }
 
@@ -335,12 +341,18 @@ fn two_voters_whose_data_have_one_name_are_both_out_and_both_get_another() {
         assert_eq!(quarantined(&register, voter, at(20)), (Quarantine::Copied, 30));
     }
     // Until they can be renamed this goes on for no longer than for any other reason.
-    assert_eq!(register.named(only(1), &aged("m", DATA[1], 120, 0), false, at(30)), Data::Shared);
+    assert_eq!(
+        register.note_data(only(1), &aged("m", DATA[1], 120, 0), false, at(30)),
+        Data::Shared
+    );
     assert_eq!(kept_out(&register, at(49)), [0, 1]);
     assert!(kept_out(&register, at(50)).is_empty());
     // One that starts again may have been given a copy again.
-    assert!(register.met(only(1), "a third", SECS(0), true, at(60)));
-    assert_eq!(register.named(only(1), &aged("m", DATA[1], 130, 130), true, at(60)), Data::Shared);
+    assert!(register.note_server(only(1), "a third", SECS(0), true, at(60)));
+    assert_eq!(
+        register.note_data(only(1), &aged("m", DATA[1], 130, 130), true, at(60)),
+        Data::Shared
+    );
     assert_eq!(quarantined(&register, 1, at(60)), (Quarantine::Copied, 30));
 }
 
@@ -355,18 +367,18 @@ fn who_comes_when_one_of_two_copies_was_renamed_keeps_both_out() {
         let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
         let births = [aged("m", &format!("{renamed}/0"), 0, 0), aged("m", DATA[1], 100, 0)];
         named(&mut register, first, &births[first], at(0));
-        let data = register.named(only(1 - first), &births[1 - first], false, at(1));
+        let data = register.note_data(only(1 - first), &births[1 - first], false, at(1));
         assert_eq!(data, if first == 0 { Data::Shared } else { Data::Kept });
         for voter in 0..2 {
             assert_eq!(quarantined(&register, voter, at(1)), (Quarantine::Copied, 30));
         }
-        assert_eq!(register.named(only(1), &births[1], false, at(2)), Data::Shared);
+        assert_eq!(register.note_data(only(1), &births[1], false, at(2)), Data::Shared);
         // A client that was connected learns the new name by the next answer or look.
-        assert!(register.has_others(only(1), "other~data-1", at(3)));
+        assert!(register.note_data_name(only(1), "other~data-1", at(3)));
         assert_eq!(quarantined(&register, 1, at(3)), (Quarantine::Copied, 30));
         let other = aged("m", "other~data-1/0", 0, 0);
-        assert_eq!(register.named(only(1), &other, false, at(4)), Data::Kept);
-        assert_eq!(register.named(only(0), &births[0], false, at(5)), Data::Kept);
+        assert_eq!(register.note_data(only(1), &other, false, at(4)), Data::Kept);
+        assert_eq!(register.note_data(only(0), &births[0], false, at(5)), Data::Kept);
         assert_eq!(kept_out(&register, at(32)), [1]);
     }
 }
@@ -377,29 +389,29 @@ fn servers_that_rightly_have_data_of_one_name_count() {
     let birth = aged("m", DATA[1], 110, 110);
     // The server, which starts again, is at the address of another voter now.
     let mut register = durable();
-    register.parted(only(0));
-    register.parted(only(1));
-    register.met(only(0), "another", SECS(0), true, at(20));
-    assert_eq!(register.named(only(0), &birth, true, at(20)), Data::Gone);
+    register.note_disconnect(only(0));
+    register.note_disconnect(only(1));
+    register.note_server(only(0), "another", SECS(0), true, at(20));
+    assert_eq!(register.note_data(only(0), &birth, true, at(20)), Data::Gone);
     assert_eq!(kept_out(&register, at(20)), [0]);
     // It is there by two ways.
     let mut register = durable();
-    register.met(only(0), "life 1", SECS(0), true, at(20));
-    assert_eq!(register.named(only(0), &birth, true, at(20)), Data::Gone);
+    register.note_server(only(0), "life 1", SECS(0), true, at(20));
+    assert_eq!(register.note_data(only(0), &birth, true, at(20)), Data::Gone);
     assert_eq!(kept_out(&register, at(20)), [0]);
     // Two voters of a cluster are on one server, whose replica takes over.
     let mut register = register_of(vec![0, 0, 1]);
     for voter in 0..2 {
-        register.met(only(voter), "life", SECS(100), true, at(0));
+        register.note_server(only(voter), "life", SECS(100), true, at(0));
         named(&mut register, voter, &birth, at(0));
     }
-    register.met(Place { voter: 0, shard: 1 }, "successor", SECS(120), true, at(20));
-    let data = register.named(Place { voter: 0, shard: 1 }, &birth, false, at(20));
+    register.note_server(Shard { voter: 0, number: 1 }, "successor", SECS(120), true, at(20));
+    let data = register.note_data(Shard { voter: 0, number: 1 }, &birth, false, at(20));
     assert_eq!(data, Data::Kept);
     assert!(kept_out(&register, at(20)).is_empty());
     // Under another key it is no name of theirs.
     let mut register = durable();
-    register.named(only(0), &aged("n", DATA[1], 110, 110), false, at(20));
+    register.note_data(only(0), &aged("n", DATA[1], 110, 110), false, at(20));
     assert!(kept_out(&register, at(20)).is_empty());
 }
 
@@ -410,8 +422,8 @@ const OVERLAP: Duration = Duration::from_secs(9);
 /// The second voter's server has one promotion behind it, and then this one.
 fn promoted(at_secs: u64) -> Register {
     let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
-    register.follows(only(1), OVERLAP);
-    register.met(only(1), "successor", SECS(0), false, at(at_secs));
+    register.note_overlap(only(1), OVERLAP);
+    register.note_server(only(1), "successor", SECS(0), false, at(at_secs));
     register
 }
 
@@ -431,9 +443,9 @@ fn a_successor_is_out_until_no_lease_of_its_predecessor_can_be_left() {
 /// Three voters that are met 50 s after the beginning, of which the second took over from another.
 fn met_after_a_promotion(guard: RestartGuard, uptimes: [u64; 3]) -> Register {
     let mut register = register(guard);
-    register.follows(only(1), OVERLAP);
+    register.note_overlap(only(1), OVERLAP);
     for (voter, uptime) in uptimes.into_iter().enumerate() {
-        register.met(only(voter), &format!("life {voter}"), SECS(uptime), false, at(50));
+        register.note_server(only(voter), &format!("life {voter}"), SECS(uptime), false, at(50));
     }
     register
 }
@@ -462,8 +474,8 @@ fn servers_that_started_together_are_not_kept_out_for_what_they_might_follow() {
 #[test]
 fn slots_that_come_to_a_known_server_without_their_data_are_out_for_as_long() {
     let mut register = promoted(50);
-    let other = Place { voter: 1, shard: 1 };
-    register.moved(other, only(1), true, at(200));
+    let other = Shard { voter: 1, number: 1 };
+    register.note_move(other, only(1), true, at(200));
     assert!(is_out(&register, 200 + 9 + 29) && !is_out(&register, 200 + 9 + 30));
 }
 
