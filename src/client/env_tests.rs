@@ -179,3 +179,13 @@ fn a_value_that_is_no_text_is_refused() {
     let told = Variables::of([variable]).map(drop).unwrap_err().to_string();
     assert_eq!(told, "QUORATE_VOTERS is not UTF-8");
 }
+
+proptest::proptest! {
+    #[test]
+    fn whatever_a_variable_says_is_a_setting_or_refused(
+        name in 0..SETTINGS.len(), value in "[0-9]{0,22}(ms|s|m|h|ppm)?( [0-9]{0,20}ms)?|\\PC{0,20}",
+    ) {
+        let refused = read(&[ONE, (SETTINGS[name].0, &value)]).map(drop).err();
+        proptest::prop_assert!(refused.is_none_or(|error| error.is_invalid()));
+    }
+}

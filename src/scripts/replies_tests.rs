@@ -1,4 +1,7 @@
+use proptest::{collection::vec, prelude::*};
+
 use super::*;
+use crate::proto::{Done, RosterEntry};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -141,4 +144,56 @@ fn a_vote_for_permits_says_which_slots_and_whether_others_use_fewer() {
     assert_eq!(slots("2-2 of 5"), (Some("2-2".into()), Some(5), None));
     let token = slots("1763766000123456");
     assert!(token.0.is_none() && token.2.is_some(), "a token is none");
+}
+
+fn any_number() -> impl Strategy<Value = Value> {
+    prop_oneof![-1..5_i64, any::<i64>(), Just(i64::MAX), Just(i64::MIN)].prop_map(Value::Int)
+}
+
+fn any_text() -> impl Strategy<Value = Value> {
+    let texts = ["\\PC{0,8}", "[0-9]{1,20}", "[0-9,# =\t-]{0,30}"];
+    prop_oneof![texts[0], texts[1], texts[2]].prop_map(Value::Text)
+}
+
+/// What a server that is none may answer.
+fn any_value() -> impl Strategy<Value = Value> {
+    let one = prop_oneof![Just(Value::Nil), any_number(), any_text()];
+    one.prop_recursive(3, 24, 6, |inner| vec(inner, 0..6).prop_map(Value::List))
+}
+
+/// As scripts answer, but for what the entries say.
+fn any_entries() -> impl Strategy<Value = Vec<Value>> {
+    let entries = (any_number(), any_number(), any_text(), any_value(), any_value());
+    entries.prop_map(|(code, ms, id, one, other)| vec![code, ms, id, one, other])
+}
+
+proptest! {
+    #[test]
+    fn an_answer_of_any_shape_says_something_of_each_request(
+        value in any_value(), requests in 0_usize..4, width in 0_usize..6,
+    ) {
+        prop_assert_eq!(Answer::each(value, requests, width).len(), requests);
+    }
+
+    #[test]
+    fn whatever_the_entries_say_is_read_or_refused_and_only_the_code_is_a_grant(
+        entries in any_entries(),
+    ) {
+        let granted = entries[0] == Value::Int(1);
+        let outcome = one(entries);
+        let vote = Vote::of(&outcome);
+        prop_assert_eq!(vote.verdict == Verdict::Granted, granted);
+        prop_assert!(granted || vote.token.is_none());
+        let Ok(answer) = outcome else { return Ok(()) };
+        for lists in 0..3 {
+            drop(LockSeen::read(&answer, lists));
+        }
+        drop((Mark::read(&answer), Incumbent::read(&answer)));
+        drop((answer.released(), answer.clock()));
+        for line in answer.text().into_iter().flat_map(str::lines) {
+            let entry = RosterEntry::read(line);
+            drop(entry.map(|entry| (entry.told(MS(1)), entry.to_string())));
+            drop(Done::parse(line));
+        }
+    }
 }

@@ -144,6 +144,33 @@ fn what_is_not_there_is_refused() {
     }
 }
 
+// Beside it the desk answers as ever.
+#[test]
+fn rubbish_is_refused_or_given_up() {
+    let voters = Voters::start();
+    let desk = Desk::new();
+    let _leader = Running::start(&mut lead(&voters, desk, "10.0.0.1:80"));
+    let mut chance = rand::rng();
+    for _ in 0..100 {
+        let length = chance.random_range(0..12_000);
+        let mut bytes: Vec<u8> = (0..length).map(|_| chance.random()).collect();
+        if chance.random() {
+            bytes.splice(..0, *b"GET /leader HTTP/1.1");
+        }
+        bytes.extend(b"\r\n\r\n");
+        let mut stream = TcpStream::connect(desk.0).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        // It may not read all of it.
+        let _ = stream.write_all(&bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8(answer).expect("it is text");
+        let is_refused = answer.starts_with("HTTP/1.1 400 ");
+        assert!(answer.is_empty() || is_refused, "{answer} to {bytes:?}");
+    }
+    assert!(desk.leads());
+}
+
 #[test]
 #[expect(clippy::disallowed_methods, reason = "real clients wait in real time")]
 fn slow_clients_hold_up_nobody() {

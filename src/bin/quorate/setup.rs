@@ -444,4 +444,15 @@ mod tests {
         assert_eq!(parse_interval("100ms"), Ok(Duration::from_millis(100)));
         assert_eq!(parse_interval("99ms").unwrap_err(), "it is at least 100ms");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_file_says_is_read_or_refused(
+            text in "([a-z_]{1,12} ?= ?(\"\\PC{0,8}\"|-?[0-9]{0,20}|\\[[0-9, \"a]{0,8}\\]|true)\n|\\PC{0,20}\n?){0,4}",
+        ) {
+            if let Err(why) = parse_file(Path::new("a.toml"), &text) {
+                proptest::prop_assert!(!why.is_empty());
+            }
+        }
+    }
 }

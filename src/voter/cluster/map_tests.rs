@@ -307,3 +307,22 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn whatever_cluster_nodes_says_is_read_or_refused(
+        lines in proptest::collection::vec(
+            "[a-c]{1,2} \\PC{0,3}:[0-9]{0,6}(@[0-9]{0,5})?(,\\PC{0,4})? (master|slave|fail\\?|,){0,3} \
+             - 0 0 [0-9]{0,21} x( \\[?[0-9]{0,6}-?[0-9]{0,6}){0,4}|\\PC{0,40}",
+            0..6,
+        ),
+        by_name: bool,
+    ) {
+        let text = lines.join("\n");
+        if let Ok(servers) = read(&text, "10.0.0.1", by_name) {
+            let (map, _) = map_of(&servers).next(&servers);
+            let all = (0..SLOTS).filter_map(|slot| map.shard(slot));
+            prop_assert!(all.max().is_none_or(|shard| shard < map.leaders.len()));
+        }
+    }
+}

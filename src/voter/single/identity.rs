@@ -152,7 +152,8 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     // What was a replica before may have missed what its predecessor had on disk.
     let promoted = tenure_of(info).is_some();
     let limit = number(info, "maxmemory").filter(|limit| *limit > 0);
-    let used = limit.and_then(|limit| Some(1000 * number(info, "used_memory")? / limit));
+    let used =
+        limit.and_then(|limit| Some(number(info, "used_memory")?.saturating_mul(1000) / limit));
     Ok(Identity {
         run_id: run_id(info)?.to_owned(),
         age: Duration::from_secs(uptime),
@@ -162,12 +163,16 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     })
 }
 
+/// No clock shows a later time: what is added to one never overflows.
+const LATEST: Duration = Duration::from_secs(1 << 40);
+
 /// Since 1970.
 fn time(reply: Frame) -> Option<Duration> {
     let Ok(Value::List(parts)) = wire::value(reply) else { return None };
     let [Value::Text(seconds), Value::Text(micros)] = &*parts else { return None };
     let (seconds, micros) = (seconds.parse().ok()?, micros.parse().ok()?);
-    Duration::from_secs(seconds).checked_add(Duration::from_micros(micros))
+    let shown = Duration::from_secs(seconds).checked_add(Duration::from_micros(micros));
+    shown.filter(|shown| *shown <= LATEST)
 }
 
 /// The tenure of a primary that was a replica once, by its answer to INFO: another one after each
@@ -482,6 +487,8 @@ fn lacked(why: &Reason, right: &str, name: Option<&str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prelude::*};
+
     use super::*;
 
     #[test]
@@ -553,6 +560,32 @@ mod tests {
             ),
         ] {
             assert_eq!(lacked(&Reason::of_server(why), right, name).as_deref(), missing, "{why}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_info_says_is_read_or_refused(
+            values in vec("-?[0-9]{0,20}|1|slave|\\PC{0,12}", 10),
+        ) {
+            let names = "run_id uptime_in_seconds aof_enabled aof_rewrite_in_progress \
+                         master_replid master_replid2 maxmemory used_memory maxmemory_policy role";
+            let lines = names.split_whitespace().zip(&values);
+            let info: String = lines.map(|(name, value)| format!("{name}:{value}\r\n")).collect();
+            if let Ok(identity) = super::identity(&info, true) {
+                prop_assert_eq!(Ok(&*identity.run_id), run_id(&info));
+            }
+            drop((evicts(&info), is_replica(&info)));
+        }
+
+        #[test]
+        fn a_clock_shows_a_time_that_one_can_reckon_with_or_none(
+            seconds in "[0-9]{0,20}|-1", micros in "[0-9]{0,20}",
+        ) {
+            let blob = |text: String| Frame::BlobString { data: text.into(), attributes: None };
+            let data = vec![blob(seconds), blob(micros)];
+            let shown = time(Frame::Array { data, attributes: None });
+            prop_assert!(shown.is_none_or(|shown| shown <= LATEST), "{:?}", shown);
         }
     }
 }

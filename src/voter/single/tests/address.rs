@@ -130,3 +130,13 @@ fn no_message_and_no_label_shows_a_password() {
         }
     }
 }
+
+proptest::proptest! {
+    #[test]
+    fn whatever_stands_there_is_an_address_or_refused(
+        text in "((redis|rediss|redis\\+unix|rediss?-sentinel)://)?[a-z0-9.:/@?#%,=\\[\\]-]{0,40}\\PC{0,4}",
+    ) {
+        let refused = parse(&text).map(drop).err();
+        proptest::prop_assert!(refused.is_none_or(|error| error.is_invalid()));
+    }
+}
