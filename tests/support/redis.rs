@@ -208,10 +208,11 @@ impl RedisServer {
         paths.filter(is_part).collect()
     }
 
-    /// Keeps a copy of the file to which it writes each change.
+    /// Keeps a copy of the file to which it writes each change, in place of one from before.
     pub fn copy_file(&self) {
         let copy = self.dir().join("copy");
-        fs::create_dir(&copy).expect("there is no copy yet");
+        let _ = fs::remove_dir_all(&copy);
+        fs::create_dir(&copy).expect("there is room");
         for file in self.changes() {
             let name = file.file_name().expect("a file has a name");
             fs::copy(&file, copy.join(name)).expect("it can be copied");
@@ -435,7 +436,9 @@ fn spawn(port: u16, settings: &Settings, dir: &Path, log_path: &Path) -> Child {
     let port_text = port.to_string();
     let dir_text = dir.to_str().expect("the temp dir's name is text");
     let log = File::create(log_path).expect("a log file in the temp dir");
-    let started = Command::new(program())
+    let program = settings.own_program().unwrap_or_else(program);
+    let started = Command::new(&program)
+        .envs(settings.variables_for(dir_text))
         .args(settings.config_file(dir))
         .args(["--port", &port_text, "--bind", "127.0.0.1", "--dir", dir_text])
         .args(["--daemonize", "no", "--save", "", "--appendonly", "no"])
@@ -452,7 +455,7 @@ fn spawn(port: u16, settings: &Settings, dir: &Path, log_path: &Path) -> Child {
         Ok(child) => child,
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             let line = install_line(["redis-server", "redis", "redis", "redis", "redis"]);
-            panic!("{} not found; install redis-server: {line}", program().display())
+            panic!("{} not found; install redis-server: {line}", program.display())
         }
         Err(cause) => panic!("redis-server could not be started: {cause}"),
     }

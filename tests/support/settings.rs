@@ -18,6 +18,8 @@ const CONFIG: &str = "server.conf";
 pub struct Settings {
     flags: Vec<String>,
     files: Vec<(String, String)>,
+    program: Option<PathBuf>,
+    variables: Vec<(String, String)>,
     has_users: bool,
     speaks_tls: bool,
 }
@@ -42,6 +44,20 @@ impl Settings {
     #[must_use]
     pub(super) fn flags_before(mut self, flags: &[&str]) -> Self {
         self.flags.splice(0..0, flags.iter().map(|&flag| flag.to_owned()));
+        self
+    }
+
+    /// Another program than that of all tests.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = Some(program.into());
+        self
+    }
+
+    /// A variable of its environment; `{dir}` stands for the server's private directory.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -97,6 +113,15 @@ impl Settings {
             .flags(&["--tls-ca-cert-file", "{dir}/ca.pem"])
             .flags(&["--tls-cert-file", "{dir}/server.pem", "--tls-key-file", "{dir}/server.key"])
             .flags(&["--tls-replication", "yes", "--tls-cluster", "yes"])
+    }
+
+    /// The program, where it is another.
+    pub(super) fn own_program(&self) -> Option<PathBuf> {
+        self.program.clone()
+    }
+
+    pub(super) fn variables_for(&self, dir: &str) -> impl Iterator<Item = (&str, String)> {
+        self.variables.iter().map(move |(name, value)| (&**name, value.replace("{dir}", dir)))
     }
 
     /// The name and the password of the user who may do everything, where there are users.
