@@ -9,18 +9,23 @@
 
 pub mod age;
 pub mod asking;
+#[cfg(all(unix, feature = "programs"))]
+pub mod check;
 pub mod claims;
 pub mod doomed;
+#[cfg(all(unix, feature = "programs"))]
+pub mod event;
 pub mod failures;
 pub mod fixture;
 pub mod force;
-pub mod history;
 pub mod inside;
 pub mod kind;
+#[cfg(all(unix, feature = "programs"))]
 pub mod load;
+#[cfg(target_os = "linux")]
+pub mod names;
 pub mod prelude;
 pub mod recorded;
-pub mod resource;
 pub mod rights;
 pub mod scene;
 pub mod standing;

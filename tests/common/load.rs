@@ -13,9 +13,9 @@ use quorate::{Builder, Error, MutexGuard, Quorate};
 use tokio::task::JoinHandle;
 
 use crate::{
+    check::{holds, judge},
+    event::{Event, Mode, Share, What, monotonic, nanos},
     failures::Failures,
-    history::{History, overlap},
-    resource::Resource,
     scene::{MS, connect},
     until,
 };
@@ -35,39 +35,33 @@ pub struct Load {
 struct Shared {
     over: AtomicBool,
     failures: Failures,
-    locks: Vec<Contested>,
-}
-
-/// What was seen of one lock.
-#[derive(Debug, Default)]
-struct Contested {
-    history: History,
-    resource: Resource,
-    /// Tokens that did not grow.
-    wrong: Mutex<Vec<String>>,
-    grants: AtomicU64,
+    /// Of each lock.
+    grants: Vec<AtomicU64>,
+    events: Mutex<Vec<Event>>,
 }
 
 impl Load {
     /// So many clients, each with a task for each of so many locks.
     pub async fn start(clients: usize, builder: impl Fn() -> Builder, locks: usize) -> Self {
-        let locks = (0..locks).map(|_| Contested::default()).collect::<Vec<_>>();
-        let shared = Arc::new(Shared { locks, ..Shared::default() });
+        let grants = (0..locks).map(|_| AtomicU64::default()).collect();
+        let shared = Arc::new(Shared { grants, ..Shared::default() });
         let clients = join_all((0..clients).map(|_| connect(builder()))).await;
-        let start = |client: &Quorate, lock| {
+        let start = |(number, client): (usize, &Quorate), lock| {
             let (client, shared) = (client.clone(), Arc::clone(&shared));
-            tokio::spawn(async move { work(&client, lock, &shared).await })
+            let who = format!("{number}.load:{lock}");
+            tokio::spawn(async move { work(&client, lock, &who, &shared).await })
         };
         let workers = clients
             .iter()
-            .flat_map(|client| (0..shared.locks.len()).map(move |lock| (client, lock)));
+            .enumerate()
+            .flat_map(|client| (0..locks).map(move |lock| (client, lock)));
         let workers = workers.map(|(client, lock)| start(client, lock)).collect();
         Self { clients, shared, workers }
     }
 
     /// Waits until each lock was given so many more times.
     pub async fn goes_on(&self, times: u64) {
-        let grants = || self.shared.locks.iter().map(|lock| lock.grants.load(SeqCst));
+        let grants = || self.shared.grants.iter().map(|grants| grants.load(SeqCst));
         let before: Vec<_> = grants().collect();
         until!(
             "every lock is given again",
@@ -87,20 +81,21 @@ impl Load {
         }
         let shared = Arc::into_inner(self.shared).expect("all workers have ended");
         println!("{}", shared.failures);
-        for (number, lock) in shared.locks.into_iter().enumerate() {
-            let wrong = lock.wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
-            assert_eq!(wrong, [""; 0], "lock {number}");
-            let spans = lock.history.into_spans();
-            println!("lock {number}: {} holds", spans.len());
-            assert!(spans.len() >= least, "lock {number}: only {} holds", spans.len());
-            if let Some((one, other)) = overlap(spans) {
-                panic!("two holders of lock {number} at the same moment: {one:?} and {other:?}");
-            }
+        let mut events = shared.events.into_inner().unwrap_or_else(PoisonError::into_inner);
+        events.sort_by_key(|event| event.at);
+        for (law, (_, broken)) in judge(&events).0 {
+            assert_eq!(broken, [""; 0], "{law:?}");
+        }
+        for number in 0..shared.grants.len() {
+            let lock = format!("load:{number}");
+            let count = holds(&events).iter().filter(|hold| hold.lock == lock).count();
+            println!("{lock}: {count} holds");
+            assert!(count >= least, "{lock}: only {count} holds");
         }
     }
 }
 
-async fn work(client: &Quorate, lock: usize, shared: &Shared) {
+async fn work(client: &Quorate, lock: usize, who: &str, shared: &Shared) {
     let name = format!("load:{lock}");
     for round in 0_u64.. {
         if shared.over.load(SeqCst) {
@@ -111,7 +106,10 @@ async fn work(client: &Quorate, lock: usize, shared: &Shared) {
             _ => client.mutex(&name).lock_within(PATIENCE).await,
         };
         let ended = match given {
-            Ok(Some(guard)) => hold(&shared.locks[lock], guard).await,
+            Ok(Some(guard)) => {
+                shared.grants[lock].fetch_add(1, SeqCst);
+                shared.hold(guard, who).await
+            }
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
@@ -119,13 +117,23 @@ async fn work(client: &Quorate, lock: usize, shared: &Shared) {
     }
 }
 
-async fn hold(contested: &Contested, guard: MutexGuard) -> Result<(), Error> {
-    contested.grants.fetch_add(1, SeqCst);
-    let token = guard.token();
-    if let Some(before) = contested.resource.show(token, || guard.is_held()) {
-        let wrong = format!("{token} of {} after {before}", guard.hold());
-        contested.wrong.lock().unwrap_or_else(PoisonError::into_inner).push(wrong);
+impl Shared {
+    async fn hold(&self, guard: MutexGuard, who: &str) -> Result<(), Error> {
+        let mode = Mode::Alone(guard.token().into());
+        let locks = vec![Share { lock: guard.name().to_owned(), mode }];
+        let (by, hold) = (who.to_owned(), guard.hold().to_string());
+        self.note(&guard, who, |left| What::Got { locks, by, hold, left });
+        tokio::time::sleep(MS(3)).await;
+        self.note(&guard, who, |left| What::Held { left });
+        self.note(&guard, who, |_| What::Left {});
+        guard.release().await
     }
-    contested.history.trust(&guard, MS(3)).await;
-    guard.release().await
+
+    /// Notes it if the guard is held, which was so at the time that was read before asking.
+    fn note(&self, guard: &MutexGuard, who: &str, what: impl FnOnce(u64) -> What) {
+        let (at, left) = (monotonic(), nanos(guard.remaining()));
+        let what = if left > 0 { what(left) } else { What::Lost { why: String::new() } };
+        let event = Event { at, who: who.to_owned(), what };
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
 }

@@ -1,5 +1,5 @@
 //! Voters that forget, and what that does to nobody: tokens grow, and whoever holds a lock holds it
-//! alone. On voters inside the process, in paused time, and on real servers that are killed.
+//! alone. On voters inside the process, in paused time, and on real servers.
 
 mod clocks;
 mod emptied;
@@ -7,7 +7,6 @@ mod growth;
 mod guard;
 pub(crate) mod inside;
 mod kinds;
-mod live;
 mod paused;
 mod restarts;
 mod retry;

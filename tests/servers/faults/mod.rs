@@ -5,9 +5,7 @@
 //! runtime has others.
 
 mod away;
-mod contention;
 mod cost;
-mod crowd;
 mod known;
 #[cfg(target_os = "linux")]
 mod names;

@@ -1,12 +1,15 @@
 //! What may block for long beside a client: the look-up of a name, and a file on a disk that stands
 //! still. Neither holds up another voter.
 
-use std::{env, fs, io::Write as _, net::UdpSocket, process::Command, thread};
+use std::{fs, net::UdpSocket, process::Command, thread};
 
 use quorate::Tls;
 use quorate_support::{Certificates, ClientCertificates::NotAsked};
-use quorate_tests::{prelude::*, scene::connections};
-use rustix::process::geteuid;
+use quorate_tests::{
+    names::{answer, is_in_a_network_of_its_own},
+    prelude::*,
+    scene::connections,
+};
 use tokio::runtime::{self, Handle};
 
 const LEASE: Duration = Duration::from_secs(4);
@@ -15,29 +18,6 @@ const LEASE: Duration = Duration::from_secs(4);
 const LOOK_UP: Duration = Duration::from_secs(20);
 const RESOLVER: &str = "nameserver 127.0.0.2\nnameserver 127.0.0.3\nnameserver 127.0.0.4\n\
                         options timeout:12 attempts:1\n";
-
-/// Runs a test of this file once more, on a network of its own whose name servers `serve_names`
-/// starts. True in that process.
-fn is_among_silent_name_servers(test: &str) -> bool {
-    const CHILD: &str = "QUORATE_NAMES_CHILD";
-    if env::var_os(CHILD).is_some() {
-        return true;
-    }
-    let mut resolver = tempfile::NamedTempFile::new().expect("there is room");
-    resolver.write_all(RESOLVER.as_bytes()).expect("there is room");
-    let mut unshare = Command::new("unshare");
-    unshare.args(["--mount", "--net"]);
-    if !geteuid().is_root() {
-        unshare.arg("--map-root-user");
-    }
-    let script = "mount --bind \"$1\" /etc/resolv.conf; ip link set lo up; shift; exec \"$@\"";
-    unshare.args(["--", "sh", "-euc", script, "sh"]).arg(resolver.path());
-    unshare.arg(env::current_exe().expect("this binary"));
-    unshare.args(["--exact", &format!("faults::names::{test}"), "--nocapture"]);
-    let ended = unshare.env(CHILD, "yes").status().expect("unshare starts");
-    assert!(ended.success(), "{ended}");
-    false
-}
 
 /// Two name servers that are silent, and one that knows every name: each is at 127.0.0.1.
 fn serve_names() {
@@ -51,20 +31,6 @@ fn serve_names() {
             third.send_to(&answer(&question[..length]), from).expect("it hears");
         }
     });
-}
-
-/// The answer of a name server: 127.0.0.1, and no address of IPv6.
-fn answer(question: &[u8]) -> Vec<u8> {
-    let name = question[12..].iter().position(|byte| *byte == 0).expect("a name ends") + 13;
-    let is_v4 = question[name..name + 2] == [0, 1];
-    // An answer without an error, with the one question and the addresses behind it.
-    let head = [0x81, 0x80, 0, 1, 0, u8::from(is_v4), 0, 0, 0, 0];
-    let mut answer = [&question[..2], &head, &question[12..name + 4]].concat();
-    if is_v4 {
-        // The name of the question, its type and class, for a minute, four bytes.
-        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
-    }
-    answer
 }
 
 fn cut_connections(servers: &[RedisServer]) {
@@ -107,7 +73,8 @@ async fn is_spared(name: &str, on: Option<Handle>) {
 // In a pool of four threads, as many look-ups would be enough to hold up everything else.
 #[test]
 fn a_name_that_takes_twenty_seconds_holds_up_no_other_voter() {
-    if !is_among_silent_name_servers("a_name_that_takes_twenty_seconds_holds_up_no_other_voter") {
+    let test = "faults::names::a_name_that_takes_twenty_seconds_holds_up_no_other_voter";
+    if !is_in_a_network_of_its_own(test, RESOLVER) {
         return;
     }
     serve_names();
