@@ -4,6 +4,7 @@ mod cluster;
 mod faults;
 mod harness;
 mod replicas;
+mod rubbish;
 mod secure;
 mod sentinel;
 mod survey;
