@@ -92,7 +92,7 @@ fn a_value_that_cannot_be_read_is_named_with_its_variable() {
     for value in ["", "s", "1.5s", "-1s", "30 s", "30sec", "99999999999999999999s", "9e9h"] {
         assert!(time(value).is_err(), "{value}");
     }
-    for value in ["10000ppm", "10000 2ms", "1%", "10000ppm 2d", "-1ppm 2ms"] {
+    for value in ["10000ppm", "10000 2ms", "1%", "10000ppm 2w", "-1ppm 2ms"] {
         assert!(drift(value).is_err(), "{value}");
     }
     let a_time = "a time is a whole number of seconds, or one with `ms`, `s`, `m`, `h` or `d`, as \

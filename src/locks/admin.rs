@@ -483,8 +483,13 @@ async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterVi
     let read = |answer: Outcome<Answer>| LockSeen::read(&answer?, lists);
     let panel = handle.coordinator().panel();
     let answers = ask(handle, record, &record.look(0)).await?;
-    let is_once = kind == LockKind::Once;
-    let done = if is_once { ask(handle, record, &record.note(None, None)).await? } else { vec![] };
+    let done = if kind == LockKind::Once {
+        // Boxed: a look at other locks is no larger for it.
+        let asked = Box::pin(async { ask(handle, record, &record.note(None, None)).await });
+        asked.await?
+    } else {
+        Vec::new()
+    };
     let done = |voter: usize| done.get(voter)?.as_ref().ok()?.done().map(FiringDone::from);
     let now = handle.coordinator().clock().now();
     let quarantined = |(voter, answer): (usize, &Outcome<Answer>)| {
