@@ -38,7 +38,7 @@ impl Desk {
     }
 
     /// The status, and the body.
-    fn asks(self, method: &str, path: &str) -> Option<(u16, String)> {
+    pub(crate) fn asks(self, method: &str, path: &str) -> Option<(u16, String)> {
         let answer = self.send(&format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.0))?;
         parsed(&answer)
     }

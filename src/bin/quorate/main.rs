@@ -12,6 +12,7 @@ mod clock;
 mod console;
 mod copy_once;
 mod doctor;
+mod http;
 mod lock;
 mod man;
 mod process;

@@ -25,7 +25,7 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::FutureExt;
 use nix::{sys::signal::Signal, unistd::Pid};
 use quorate::{Error, Firing, Quorate};
-use tokio::{net::TcpListener, time};
+use tokio::time;
 
 use self::{
     command::CommandEnd,
@@ -36,6 +36,7 @@ pub(crate) use self::{command::WaitingCommand, watcher::Watcher};
 use crate::{
     clock,
     console::{Code, Console, Failure},
+    http,
     lock::{self, KindOptions, LockHeld, LockKind},
     process::{self, PrivateFolder, Signals, Terminal},
     screen::{self, Short, quoted},
@@ -272,12 +273,11 @@ async fn start(
     let desk = Desk::new(kind, &options.name);
     let job = Job { kind, keep, again, options, console, desk };
     let Some(address) = options.listen else { return job.run().await };
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.map_err(Failure::system(format!("--listen {address}")))?;
+    let listener = http::listen("--listen", address).await?;
     tokio::select! {
         biased;
         ended = job.run() => ended,
-        never = job.desk.serve(listener) => match never {},
+        never = http::serve(&job.desk, listener) => match never {},
     }
 }
 
