@@ -5,6 +5,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod agent;
 mod bench;
 mod break_hold;
 mod codes;

@@ -17,7 +17,7 @@ use tokio::{sync::watch, task::JoinSet, time};
 use crate::{
     clock,
     console::{Code, Console, Failure},
-    lock::{KindOptions, LockHeld, LockKind},
+    lock::{KindOptions, LockHeld, LockKind, Request},
     process::{INTERRUPTS, Signals},
     screen::{self, Frame, Picture, Short, Tone, counted, share_of, time_or},
     setup::{self, VoterOptions, settle},
@@ -156,7 +156,9 @@ impl Load {
                 biased;
                 // Whoever stops it may have gone.
                 _ = stop.wait_for(|is_stopped| *is_stopped) => return,
-                taken = LockHeld::acquire(quorum, self.kind, name, None) => taken.map(|held| held.expect("no job")),
+                taken = LockHeld::acquire(quorum, self.kind, name, Request::default()) => {
+                    taken.map(|held| held.expect("no job"))
+                }
             };
             let waited = clock::now().saturating_sub(asked);
             let released = match taken {

@@ -32,6 +32,12 @@ pub(crate) fn shared() -> Duration {
     shown(clock)
 }
 
+/// The clock that other programs read, in any language. Like [`shared`], except on Linux, where it
+/// stands still while the machine is suspended.
+pub(crate) fn monotonic() -> Duration {
+    shown(ClockId::CLOCK_MONOTONIC)
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the file that may")]
 fn shown(clock: ClockId) -> Duration {
     // Clocks that every kernel has. Without one, every deadline has come.

@@ -48,6 +48,10 @@ impl Answer {
         Self { status: "200 OK", content: "application/json", body: body.into() }
     }
 
+    pub(crate) fn text(body: String) -> Self {
+        Self { content: "text/plain; version=0.0.4", ..Self::fine(body) }
+    }
+
     /// With a body of JSON.
     pub(crate) fn failed(status: &'static str, body: &serde_json::Value) -> Self {
         Self { status, ..Self::fine(format!("{body}\n")) }

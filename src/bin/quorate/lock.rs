@@ -50,6 +50,15 @@ pub(crate) struct KindOptions {
     permits: Option<u32>,
 }
 
+/// How a lock is asked for. Where it says nothing, the settings of the client apply.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Request {
+    /// How long to wait; without it for as long as it takes.
+    pub(crate) wait: Option<Duration>,
+    pub(crate) lease: Option<Duration>,
+    pub(crate) hold_at_most: Option<Duration>,
+}
+
 /// A guard.
 pub(crate) enum LockHeld {
     Exclusive(MutexGuard),
@@ -90,20 +99,28 @@ macro_rules! with {
 }
 
 impl LockHeld {
-    /// Waits for as long as it takes where there is no limit. `None`: the firing is done.
+    /// `None`: the firing is done.
     pub(crate) async fn acquire(
         quorum: &Quorate,
         kind: LockKind<'_>,
         name: &str,
-        limit: Option<Duration>,
+        request: Request,
     ) -> Result<Option<Self>, Error> {
+        let Request { wait, lease, hold_at_most } = request;
         macro_rules! take {
-            ($lock:expr, $wait:ident($($value:expr)?), $within:ident) => {
-                match limit {
-                    None => $lock.$wait($($value)?).await,
-                    Some(limit) => $lock.$within($($value,)? limit).await,
+            ($lock:expr, $wait:ident($($value:expr)?), $within:ident) => {{
+                let mut lock = $lock;
+                if let Some(lease) = lease {
+                    lock = lock.lease(lease);
                 }
-            };
+                if let Some(most) = hold_at_most {
+                    lock = lock.hold_at_most(most);
+                }
+                match wait {
+                    None => lock.$wait($($value)?).await,
+                    Some(limit) => lock.$within($($value,)? limit).await,
+                }
+            }};
         }
         Ok(Some(match kind {
             LockKind::Mutex => Self::Exclusive(take!(quorum.mutex(name), lock(), lock_or_busy)?),
@@ -164,6 +181,17 @@ impl LockHeld {
     /// After work that went well: a firing is done.
     pub(crate) async fn finish(self) -> Result<(), Error> {
         if let Self::Once(guard) = self { guard.done().await } else { self.release().await }
+    }
+
+    /// Renews it for this time at least. Who leads or does a firing has no option for that.
+    pub(crate) async fn extend(&self, lease: Duration) -> Result<(), Error> {
+        match self {
+            Self::Exclusive(guard) => guard.extend(lease).await,
+            Self::Reads(guard) => guard.extend(lease).await,
+            Self::Writes(guard) => guard.extend(lease).await,
+            Self::Permit(guard) => guard.extend(lease).await,
+            Self::Leads(_) | Self::Once(_) => Ok(()),
+        }
     }
 
     /// Leaves it taken for this time. Who leads or does a firing has no option for that.

@@ -6,6 +6,7 @@
 #[cfg(not(unix))]
 compile_error!("the program `quorate` needs Unix: process groups and signals");
 
+mod agent;
 mod bench;
 mod break_hold;
 mod clock;
@@ -63,6 +64,7 @@ enum Subcommand {
     Run(run::RunOptions),
     Lead(run::LeadOptions),
     Leader(run::LeaderOptions),
+    Agent(agent::AgentOptions),
     Status(status::StatusOptions),
     Doctor(doctor::DoctorOptions),
     Break(break_hold::BreakOptions),
@@ -126,6 +128,7 @@ fn dispatch(line: CommandLine, console: &Console) -> Result<ExitCode, Failure> {
         Subcommand::Run(options) => on(here, run::run(options, console)),
         Subcommand::Lead(options) => on(here, run::lead(options, console)),
         Subcommand::Leader(options) => on(here, run::leader(options, console)),
+        Subcommand::Agent(options) => on(here, agent::run(options, console)),
         Subcommand::Status(options) => on(here, status::run(options, shows_all)),
         Subcommand::Doctor(options) => on(here, doctor::run(options, shows_all)),
         Subcommand::Break(options) => on(here, break_hold::run(options, console)),

@@ -50,7 +50,12 @@ fn systemd_takes_services_and_timer_and_finds_little_that_they_could_harm() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    for path in [UNIT, "deploy/jobs/nightly-report.service", "deploy/jobs/nightly-report.timer"] {
+    for path in [
+        UNIT,
+        "deploy/jobs/nightly-report.service",
+        "deploy/jobs/nightly-report.timer",
+        "deploy/jobs/quorate-agent.service",
+    ] {
         // It looks whether the programs are there.
         let text = read_file(path).replace("/usr/local/bin/make-report", "/bin/true");
         let text = text.replace("ExecStart=quorate ", "ExecStart=/bin/true ");
@@ -67,9 +72,11 @@ fn systemd_takes_services_and_timer_and_finds_little_that_they_could_harm() {
         (output.status.success(), String::from_utf8_lossy(&said).into_owned())
     };
     // Of 10, where 10 is a service that may do everything.
-    for (name, starts, threshold) in
-        [("quorate-node", "service", 15), ("nightly-report", "timer", 20)]
-    {
+    for (name, starts, threshold) in [
+        ("quorate-node", "service", 15),
+        ("nightly-report", "timer", 20),
+        ("quorate-agent", "service", 20),
+    ] {
         let (taken, said) = analyze(&["verify"], &format!("{name}.{starts}"));
         // Of other units of the machine it may say something.
         assert!(taken && !said.contains(name), "{said}");

@@ -37,7 +37,7 @@ use crate::{
     clock,
     console::{Code, Console, Failure},
     http,
-    lock::{self, KindOptions, LockHeld, LockKind},
+    lock::{self, KindOptions, LockHeld, LockKind, Request},
     process::{self, PrivateFolder, Signals, Terminal},
     screen::{self, Short, quoted},
     setup::{self, SetBy, Setup, VoterOptions},
@@ -464,7 +464,8 @@ impl Job<'_> {
         limit: Option<Duration>,
     ) -> Result<Option<LockHeld>, Error> {
         let name = &self.options.name;
-        let mut acquiring = pin!(LockHeld::acquire(quorum, self.kind, name, limit));
+        let request = Request { wait: limit, ..Request::default() };
+        let mut acquiring = pin!(LockHeld::acquire(quorum, self.kind, name, request));
         if self.console.is_watched() {
             if let Ok(acquired) = time::timeout(PATIENCE, &mut acquiring).await {
                 return acquired;

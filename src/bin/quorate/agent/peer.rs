@@ -1,0 +1,37 @@
+//! The process on the other side: its death is known at once, whoever has its connection still open.
+
+use std::{future::pending, os::fd::OwnedFd};
+
+use tokio::io::{Interest, unix::AsyncFd};
+
+use super::stream::watch;
+
+/// The process that opened a connection; nothing is heard of one that this process cannot see.
+pub(super) struct Peer(Option<AsyncFd<OwnedFd>>);
+
+impl Peer {
+    pub(super) fn of(process: Option<i32>) -> Self {
+        let opened = process.and_then(open);
+        Self(opened.and_then(|fd| watch(fd, Interest::READABLE).ok()))
+    }
+
+    /// Completes when it has died, and not when it has only closed the connection.
+    pub(super) async fn died(&self) {
+        match &self.0 {
+            // It fails only where the runtime ends.
+            Some(process) => drop(process.readable().await),
+            None => pending().await,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn open(process: i32) -> Option<OwnedFd> {
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open(_process: i32) -> Option<OwnedFd> {
+    None
+}
