@@ -143,6 +143,47 @@ fn packages_are_enough_for_a_lock_on_a_system_with_nothing_else() {
     assert!(said.starts_with("quorate "), "{said}");
 }
 
+// Neither npm nor pip asks a registry.
+#[test]
+fn packages_for_node_and_python_bring_the_program_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    output(Command::new("cp").arg(package(".tar.gz")).arg(folder.path()));
+    output(script("clients").arg(folder.path()));
+    let made = |begin: &str, end: &str| {
+        let mut made = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+        let is_it = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            name.starts_with(begin) && name.ends_with(end)
+        };
+        made.find(is_it).unwrap_or_else(|| panic!("{begin}..{end} was not made"))
+    };
+    let there = folder.path().join("installed");
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--offline", "--no-audit", "--no-fund", "--prefix"]).arg(&there);
+    output(npm.arg(made("quorate-linux-", ".tgz")).arg(made("quorate-0", ".tgz")));
+    output(Command::new("python3").args(["-m", "venv"]).arg(&there));
+    let mut pip = Command::new(there.join("bin/pip"));
+    output(pip.args(["install", "--quiet", "--no-index"]).arg(made("quorate-", ".whl")));
+
+    let node = "import('quorate').then(async ({ connect }) => {
+        const quorum = await connect();
+        await (await quorum.lock('a')).release();
+        await quorum.close();
+    })";
+    let python = "import quorate
+with quorate.connect() as quorum, quorum.lock('a'):
+    pass";
+    let node = format!("cd {}; exec \"$(command -v node)\" -e \"{node}\"", there.display());
+    let python = format!("exec {}/bin/python -c \"{python}\"", there.display());
+    let servers = RedisServer::start_many(&Settings::new(), 3);
+    let voters = servers.iter().map(RedisServer::url).collect::<Vec<_>>().join(" ");
+    for program in [node, python] {
+        let mut run = Command::new("sh");
+        run.args(["-euc", &program]).env("QUORATE_VOTERS", &voters);
+        output(run.env_remove("QUORATE_PROGRAM"));
+    }
+}
+
 #[test]
 fn cargo_would_publish_the_package() {
     output(script("crate").args(["publish", "--dry-run", "--all-features"]));
@@ -170,7 +211,8 @@ fn kubernetes_knows_every_field_of_the_files() {
     let (program, first) = if kubectl { ("kubectl", "kustomize") } else { ("kustomize", "build") };
     let nodes = folder.path().join("nodes.yaml");
     fs::write(&nodes, output(Command::new(program).arg(first).arg(&deploy))).unwrap();
-    let files = [nodes, deploy.join("jobs/cronjob.yaml"), deploy.join("jobs/leader.yaml")];
+    let jobs = ["cronjob", "leader", "agent"].map(|name| deploy.join(format!("jobs/{name}.yaml")));
+    let files = [&[nodes], &jobs[..]].concat();
     for version in [&["--kubernetes-version", "1.31.0"][..], &[]] {
         let mut validate = Command::new("kubernetes-validate");
         output(validate.arg("--strict").args(version).args(&files));

@@ -230,6 +230,20 @@ fn what_takes_an_account_is_asked_of_the_programs_that_have_it() {
     stand_in(programs.path(), "gh", "");
     ends_with(&mut publish, "-- SHA256SUMS a.tar.gz");
 
+    for name in [format!("quorate-linux-x64-{version}.tgz"), format!("quorate-{version}.tgz")] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    let mut clients = script("clients", root);
+    clients.arg(folder.path()).arg("publish");
+    stand_in(programs.path(), "twine", "");
+    stand_in(programs.path(), "npm", "");
+    ends_with(
+        &mut clients,
+        &format!("--access public {}/quorate-linux-x64", folder.path().display()),
+    );
+    ends_with(&mut clients, &format!("public {}/quorate-{version}.tgz", folder.path().display()));
+    ends_with(&mut clients, &format!("/quorate-{version}.tar.gz"));
+
     let made = "for last do :; done; echo {} >\"${3%/*}/$last.json\"";
     stand_in(programs.path(), "cargo-cyclonedx", made);
     let mut sbom = script("sbom", root);
