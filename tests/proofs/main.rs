@@ -1,4 +1,4 @@
-//! The simulation and the models: what cannot be tried on servers often enough.
+//! The simulation, the models and the specification: what cannot be tried on servers often enough.
 
 mod change;
 mod check;
@@ -9,3 +9,4 @@ mod network;
 mod queue_model;
 mod sim;
 mod slot_model;
+mod spec;

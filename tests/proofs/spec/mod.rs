@@ -1,0 +1,171 @@
+//! The specification in TLA+, and its configurations.
+//!
+//! `README.md` beside this file says what each module has.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use quorate_tests::prelude::ROOT;
+use tla_checker::{
+    checker::{CheckResult, check, format_eval_error, format_trace_with_actions},
+    load::prepare_from_path,
+};
+
+/// What comes of a configuration.
+#[derive(Clone, Copy)]
+enum Comes {
+    /// Its invariant holds in every state, of which there are at least so many.
+    True(usize),
+    /// A path leads to a state in which this one does not.
+    Broken(&'static str),
+}
+
+use Comes::{Broken, True};
+
+/// A configuration with its module.
+struct Configuration {
+    module: &'static str,
+    name: &'static str,
+    comes: Comes,
+    /// It is also checked in the short run.
+    is_quick: bool,
+}
+
+const fn quick(module: &'static str, name: &'static str, comes: Comes) -> Configuration {
+    Configuration { module, name, comes, is_quick: true }
+}
+
+const fn full(module: &'static str, name: &'static str, comes: Comes) -> Configuration {
+    Configuration { module, name, comes, is_quick: false }
+}
+
+static ALL: [Configuration; 16] = [
+    quick("Lock", "lock", True(861)),
+    full("Lock", "lock_renewed", True(6_313)),
+    full("Lock", "lock_data_lost", True(47_430)),
+    full("Lock", "broken_majority_lost", Broken("Exclusion")),
+    full("Lock", "broken_loss_not_noticed", Broken("Exclusion")),
+    full("Lock", "broken_no_quarantine", Broken("Exclusion")),
+    quick("Lock", "broken_drift", Broken("Exclusion")),
+    quick("Lock", "broken_half", Broken("Exclusion")),
+    full("Tokens", "tokens", True(6_899)),
+    full("Tokens", "tokens_handed_on", True(16_848)),
+    full("Tokens", "tokens_data_lost", True(23_071)),
+    full("Tokens", "broken_few_keepers", Broken("TokensGrow")),
+    quick("Tokens", "broken_hand_over", Broken("TokensGrow")),
+    full("Voters", "voters", True(11_649)),
+    quick("Voters", "voters_apart", True(4_345)),
+    quick("Voters", "broken_step_skipped", Broken("Exclusion")),
+];
+
+/// A path below the folder of the specification.
+fn file(name: &str) -> PathBuf {
+    Path::new(ROOT).join("tests/proofs/spec").join(name)
+}
+
+fn configured(name: &str) -> PathBuf {
+    file("configurations").join(name).with_extension("cfg")
+}
+
+fn run(&Configuration { module, name, comes, .. }: &Configuration) {
+    let path = file(module).with_extension("tla");
+    let mut prepared = prepare_from_path(&path, Some(&configured(name)), &[])
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(prepared.warnings.is_empty(), "{name}: {:?}", prepared.warnings);
+    assert_eq!(prepared.spec.invariants.len(), 1, "{name} has one invariant");
+    (prepared.checker_config.max_depth, prepared.checker_config.max_states) = (1_000, 5_000_000);
+    let invariants = prepared.spec.invariant_names.clone();
+    match (check(&prepared.spec, &prepared.domains, &prepared.checker_config), comes) {
+        (CheckResult::Ok(stats), True(least)) => {
+            println!("{name}: {} states, {:.1} s", stats.states_explored, stats.elapsed_secs);
+            assert!(stats.states_explored >= least, "{name}: there should be {least} states");
+        }
+        (CheckResult::InvariantViolation(path, stats), Broken(invariant)) => {
+            let violated = invariants[path.violated_invariant].as_deref();
+            assert_eq!(violated, Some(invariant), "{name}");
+            let steps = path.actions.iter().flatten().map(|action| &**action);
+            let steps = steps.collect::<Vec<_>>().join(", ");
+            println!("{name}: {invariant} is broken, {:.1} s: {steps}", stats.elapsed_secs);
+        }
+        (CheckResult::Ok(_), Broken(invariant)) => {
+            panic!("{name}: {invariant} should be broken, and holds");
+        }
+        (CheckResult::InvariantViolation(path, _), _) => {
+            let told = format_trace_with_actions(&path.trace, &path.actions, &prepared.spec.vars);
+            panic!("{name}: {:?} is broken\n{told}", invariants[path.violated_invariant]);
+        }
+        (CheckResult::NextError(error, ..) | CheckResult::InvariantError(error, ..), _) => {
+            panic!("{name}: {}", format_eval_error(&error));
+        }
+        (other, _) => panic!("{name}: {other:?}"),
+    }
+}
+
+/// Those that are checked in this run.
+fn due(is_so: impl Fn(Comes) -> bool) -> impl Iterator<Item = &'static Configuration> {
+    ALL.iter().filter(move |it| is_so(it.comes) && (it.is_quick || quorate_tests::FULL))
+}
+
+#[test]
+fn each_theorem_holds_in_every_state() {
+    due(|comes| matches!(comes, True(_))).for_each(run);
+}
+
+#[test]
+fn without_each_assumption_there_is_a_counterexample() {
+    due(|comes| matches!(comes, Broken(_))).for_each(run);
+}
+
+#[test]
+fn every_configuration_is_checked() {
+    let names = |path: PathBuf| {
+        let entries = fs::read_dir(path).expect("the folder is there");
+        let paths = entries.map(|entry| entry.expect("it can be read").path());
+        paths.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+    };
+    let there: BTreeSet<String> = names(file("configurations")).collect();
+    let checked: BTreeSet<String> = ALL.iter().map(|it| it.name.to_owned()).collect();
+    assert_eq!(there, checked);
+}
+
+/// A row of the table: an action, a file, and what of it does that.
+fn rows(page: &str) -> Vec<[String; 3]> {
+    let cells = |line: &str| {
+        let mut code = line.split('`').skip(1).step_by(2).map(str::to_owned);
+        Some([code.next()?, code.next()?, code.next()?])
+    };
+    let is_of_action = |line: &&str| line.split('`').nth(1).is_some_and(|it| it.contains('!'));
+    page.lines().filter(is_of_action).filter_map(cells).collect()
+}
+
+#[test]
+fn the_table_has_every_action_and_names_functions_that_exist() {
+    let page = fs::read_to_string(file("README.md")).expect("the page is there");
+    let rows = rows(&page);
+    for [action, path, function] in &rows {
+        let code = fs::read_to_string(Path::new(ROOT).join(path));
+        let code = code.unwrap_or_else(|error| panic!("{action}: {path}: {error}"));
+        let name = function.rsplit("::").next().unwrap_or_default();
+        let is_there = if path.ends_with(".lua") {
+            code.lines().any(|line| line.starts_with(&format!("-- {function}:")))
+        } else {
+            ["(", "<"].iter().any(|next| code.contains(&format!("fn {name}{next}")))
+        };
+        assert!(is_there, "{action}: no `{function}` in {path}");
+    }
+    for module in ["Lock", "Tokens", "Voters"] {
+        let text = fs::read_to_string(file(module).with_extension("tla")).expect("the module");
+        let next = text.split("\nNext ==\n").nth(1).expect("each module has a next step");
+        let next = next.split("\n\n").next().unwrap_or_default();
+        for line in next.lines() {
+            let action = line.rsplit(" : ").next().unwrap_or_default();
+            let action = action.trim_start_matches([' ', '\\', '/']).split('(').next();
+            let action = action.unwrap_or_default();
+            let name = format!("{module}!{action}");
+            assert!(rows.iter().any(|row| row[0] == name), "the table lacks `{name}`");
+        }
+    }
+}
