@@ -17,6 +17,12 @@ pub(crate) fn plan(seed: u64) -> Plan {
     if seed % 8 == 7 { draft.scene(seed) } else { draft.plan(seed) }
 }
 
+/// A plan in which one mutex is all that is asked for.
+pub(crate) fn mutex(seed: u64) -> Plan {
+    let chance = StdRng::seed_from_u64(seed);
+    Draft { chance, forces: false, kinds: Vec::new() }.mutex_alone(seed)
+}
+
 /// Of so many permits each semaphore is.
 pub(crate) const PERMITS: u32 = 3;
 

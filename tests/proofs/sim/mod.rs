@@ -12,14 +12,15 @@
 
 mod amnesia;
 mod clients;
-mod draft;
+pub(crate) mod draft;
 mod jobs;
 pub(crate) mod laws;
 mod ledger;
 mod locks;
 mod plan;
 mod prelude;
-mod schedule;
+pub(crate) mod schedule;
+pub(crate) mod steps;
 mod sweep;
 mod tasks;
 mod together;

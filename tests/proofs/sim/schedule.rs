@@ -12,6 +12,7 @@ use crate::sim::{
     clients::Clients,
     laws::{self},
     prelude::*,
+    steps::Seen,
     troubles,
     voters::{self},
 };
@@ -20,6 +21,8 @@ use crate::sim::{
 pub(crate) struct Outcome {
     pub(crate) breaches: Vec<Breach>,
     pub(crate) trace: String,
+    /// Until the faults end.
+    pub(crate) steps: Vec<Seen>,
     pub(crate) scripts_run: u64,
 }
 
@@ -76,6 +79,7 @@ async fn live(plan: Plan, traced: bool) -> Outcome {
         let _ = trouble.await;
     }
     world.note("FAULT", || "all faults end".into());
+    let steps = locked(&world.steps).take();
     ways.healed.store(true, Ordering::Relaxed);
     clients.heal();
     let dead = locked(&world.ledger).dead.clone();
@@ -106,7 +110,7 @@ async fn live(plan: Plan, traced: bool) -> Outcome {
     let scripts_run =
         world.voters.iter().map(quorate::embedded::EmbeddedVoter::commands_seen).sum();
     let (breaches, trace) = world.finish();
-    Outcome { breaches, trace, scripts_run }
+    Outcome { breaches, trace, steps, scripts_run }
 }
 
 /// Tasks that panic do so unseen: this sees them.

@@ -18,6 +18,7 @@ use crate::sim::{
         tokens, told,
     },
     prelude::*,
+    steps,
 };
 
 /// One task of one client.
@@ -75,6 +76,7 @@ impl Task {
         };
         tokens::handed_out(&self.world, step, &guard, started_ms, false);
         told::granted(&self.world, step, &guard);
+        steps::won(&self.world, step, &guard);
         leaders::leads(&self.world, step.lock(), guard.hold().as_str());
         order::granted(&self.world, &before[0], guard.hold().as_str());
         self.hold(step, guard).await;

@@ -2,7 +2,7 @@
 
 use quorate::embedded::InFlight;
 
-use crate::sim::{amnesia::Cause, clients::Clients, locks::votes, prelude::*};
+use crate::sim::{amnesia::Cause, clients::Clients, locks::votes, prelude::*, steps};
 
 /// Lets one trouble happen, and ends it before the faults end.
 pub(crate) async fn happen(
@@ -32,6 +32,9 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
         | What::VoterReboots { voter, .. } => {
             locked(&world.ledger).amnesia.goes_down(voter, world.now_ms());
             world.voters[voter].kill();
+            if what.forgets().is_some() {
+                steps::lost(world, voter);
+            }
         }
         What::VoterLoses(voter) => world.voters[voter].lose_writes(),
         What::MarkLost(voter) => world.voters[voter].lose_mark(),

@@ -12,6 +12,7 @@ use crate::sim::{
     amnesia::Cause,
     laws::{self},
     prelude::*,
+    steps,
 };
 
 /// Hundreds of times as many as usual: somebody asks without a pause.
@@ -153,6 +154,7 @@ fn seen(world: &World, voter: usize, run: &Ran<'_>, before: &mut (u64, Vec<Recor
     let now_ms = world.now_ms();
     note(world, voter, run);
     remember(world, voter, run);
+    steps::ran(world, voter, run);
     if let Ok((-1, _, message)) = run.answer()
         && !message.starts_with(OUT_OF_MEMORY)
         && !message.starts_with(NO_PERMIT)

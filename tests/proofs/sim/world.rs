@@ -19,6 +19,7 @@ use crate::sim::{
     ledger::Ledger,
     locks::{FENCE, PERMITS},
     prelude::*,
+    steps::Steps,
     trace::Trace,
 };
 
@@ -31,6 +32,8 @@ pub(crate) struct World {
     pub(crate) machines: Vec<Machine>,
     started: Instant,
     trace: Mutex<Trace>,
+    /// What is written with the trace, as steps of the specification.
+    pub(crate) steps: Mutex<Steps>,
     guards: Mutex<Vec<Watched>>,
     pub(crate) ledger: Mutex<Ledger>,
     /// The tokens that were given.
@@ -121,6 +124,7 @@ impl World {
         Arc::new(Self {
             machines: plan.clients.iter().enumerate().map(machine).collect(),
             trace: Mutex::new(Trace::new(traced)),
+            steps: Mutex::new(Steps::new(traced)),
             locks: plan.locks(),
             plan,
             voters,

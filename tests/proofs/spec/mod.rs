@@ -1,6 +1,9 @@
-//! The specification in TLA+, and its configurations.
+//! The specification in TLA+: its configurations, and traces of the program held against it.
 //!
 //! `README.md` beside this file says what each module has.
+
+mod module;
+mod traces;
 
 use std::{
     collections::BTreeSet,

@@ -194,6 +194,52 @@ impl Draft {
         plan
     }
 
+    /// What the specification has: three voters, a mutex, leases of one length. In every other one
+    /// a voter loses its data; in the rest the counts of tokens differ.
+    pub(super) fn mutex_alone(&mut self, seed: u64) -> Plan {
+        let mut plan = self.scenery(seed, &[3]);
+        let lease_ms = plan.times.lease_ms;
+        let loses = seed.is_multiple_of(2);
+        let forgetful = self.index(3);
+        let forgets_at_ms = self.between(lease_ms / 8, lease_ms);
+        let held =
+            Step { meanwhile: Meanwhile::Sleep(2 * lease_ms), ..self.plain_step(Kind::Plain) };
+        plan.clients.push(client(1, vec![if loses { held } else { self.short_plain(lease_ms) }]));
+        for _ in 0..2 {
+            let starts_at_ms = self.about(&[20, forgets_at_ms]);
+            let wall_ahead_ms = if loses { 0 } else { self.pick(&[0, 2_000_000, -2_000_000]) };
+            let tasks = (0..self.between(1, 2))
+                .map(|_| (0..4).map(|_| self.short_plain(lease_ms)).collect())
+                .collect();
+            plan.clients.push(ClientPlan {
+                wall_ahead_ms,
+                tasks,
+                ..client(starts_at_ms, Vec::new())
+            });
+        }
+        if loses {
+            let down = Span { from_ms: forgets_at_ms, lasts_ms: self.between(1, 20) };
+            plan.troubles.push(down.of(What::VoterForgets(forgetful)));
+            let away = Span { from_ms: 0, lasts_ms: 2 * lease_ms };
+            let voter = (forgetful + 1) % 3;
+            plan.troubles.push(away.of(What::Partition { voter, client: 0 }));
+        } else {
+            for client in 0..3 {
+                let away =
+                    Span { from_ms: self.below(lease_ms), lasts_ms: self.below(2 * lease_ms) };
+                let voter = self.index(3);
+                plan.troubles.push(away.of(What::Partition { voter, client }));
+            }
+        }
+        plan.network.lost_reply_ppm = self.pick(&[0, 50_000]);
+        (plan.network.tail_ppm, plan.network.tail_ms) = (self.pick(&[0, 50_000]), lease_ms / 4);
+        finished(plan)
+    }
+
+    fn short_plain(&mut self, lease_ms: u64) -> Step {
+        self.short_step(Kind::Plain, lease_ms)
+    }
+
     /// Voters whose clocks agree, one lock, and all leases of one length.
     fn scenery(&mut self, seed: u64, counts: &[u8]) -> Plan {
         let lease_ms = self.pick(&[400, 600, 1_000, 2_000]);

@@ -44,7 +44,7 @@ pub(crate) mod trips;
 pub(crate) mod trust;
 pub(crate) mod turns;
 
-use crate::sim::prelude::*;
+use crate::sim::{prelude::*, steps};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Law {
@@ -71,6 +71,7 @@ pub(crate) async fn watch(world: Arc<World>) {
     let mut idle = answers::Idle::default();
     loop {
         let look = world.look();
+        steps::look(&world, &look);
         idle.check(&world, &look);
         exclusion::check(&world, &look);
         trust::check(&world, &look);
