@@ -3,6 +3,8 @@
 //! A trace says what the voters did and what callers were told. Steps that nobody sees are looked
 //! for: that a client asked, that it took the votes of some majority, that it gave up.
 
+use std::slice::from_ref;
+
 use tla_checker::ast::{State, Value};
 
 use super::module::{Module, distinct, number, set, text};
@@ -131,7 +133,7 @@ fn lock_after(module: &Module, state: &State, seen: &Seen) -> Vec<State> {
             let (voter, hold) = (voter_number(*voter), text(hold));
             let ended = match &*phase(module, state, &hold) {
                 "over" => vec![state.clone()],
-                _ => module.after(state, "End", &[hold.clone()]),
+                _ => module.after(state, "End", from_ref(&hold)),
             };
             if module.of(state, "vote", &[&voter]) == hold {
                 return module.after_each(&ended, "Release", &[hold, voter]);
@@ -141,7 +143,7 @@ fn lock_after(module: &Module, state: &State, seen: &Seen) -> Vec<State> {
         Won { hold, left_ms, .. } | Renewed { hold, left_ms } => {
             let hold = text(hold);
             let held = match &*phase(module, state, &hold) {
-                "asking" => module.after(state, "Win", &[hold.clone()]),
+                "asking" => module.after(state, "Win", from_ref(&hold)),
                 "held" => vec![state.clone()],
                 _ => Vec::new(),
             };
@@ -164,14 +166,14 @@ fn lock_voted(
     let mut states = vec![state.clone()];
     let has = module.of(state, "vote", &[voter]);
     if has != *hold && has != text("nobody") {
-        states = module.after_each(&states, "EndEarly", &[voter.clone()]);
+        states = module.after_each(&states, "EndEarly", from_ref(voter));
     }
     match &*phase(module, state, hold) {
         "new" => {
             let all = set((0..3).map(number));
             states = module.after_each(&states, "Ask", &[hold.clone(), all]);
         }
-        "held" if is_renewed => states = module.after_each(&states, "Renew", &[hold.clone()]),
+        "held" if is_renewed => states = module.after_each(&states, "Renew", from_ref(hold)),
         "over" if has == *hold => return states,
         "over" => return module.after_each(&states, "Late", &[hold.clone(), voter.clone()]),
         _ if has == *hold => return states,
@@ -264,7 +266,7 @@ fn taken(module: &Module, state: &State, hold: &Value) -> Vec<State> {
 fn ended(module: &Module, state: &State, hold: &Value) -> Vec<State> {
     match &*phase(module, state, hold) {
         "over" => vec![state.clone()],
-        _ => module.after(state, "End", &[hold.clone()]),
+        _ => module.after(state, "End", from_ref(hold)),
     }
 }
 
@@ -280,7 +282,7 @@ fn late(module: &Module, state: State, voter: &Value, hold: &Value, told: u64) -
 fn handed_on(module: &Module, state: &State, hold: &Value, token: u64) -> Vec<State> {
     let mut states = vec![state.clone()];
     for _ in 0..BLOCK {
-        states = module.after_each(&states, "HandOn", &[hold.clone()]);
+        states = module.after_each(&states, "HandOn", from_ref(hold));
         let has = |state: &State| module.of(state, "token", &[hold]) == number(token);
         if states.iter().any(has) {
             return states;
