@@ -145,11 +145,14 @@ pub struct FiringDone {
     /// Its number.
     pub firing: u64,
     /// When that was, by the clock of a voter.
-    #[cfg_attr(
-        feature = "serde",
-        serde(rename = "when_ms", serialize_with = "crate::proto::since_1970")
-    )]
+    #[cfg_attr(feature = "serde", serde(rename = "when_ms", serialize_with = "since_1970"))]
     pub when: SystemTime,
+}
+
+/// In milliseconds.
+#[cfg(feature = "serde")]
+fn since_1970<S: serde::Serializer>(moment: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
+    crate::proto::millis(&moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(), to)
 }
 
 impl From<Done> for FiringDone {

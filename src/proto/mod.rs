@@ -55,7 +55,7 @@ pub use roster::{Belief, RosterEntry};
 pub use round::{Asked, Checkup, Round, RoundEnd, Support};
 pub use round_trips::RoundTrips;
 #[cfg(feature = "serde")]
-pub(crate) use serial::{durability, error_of, micros, millis, or_error, since_1970, texts};
+pub(crate) use serial::{durability, error_of, micros, millis, or_error, texts};
 pub use server_error::{Permission, Reason, ServerError};
 pub use slots::{Circle, SlotNext, SlotVotes, Slots};
 pub use survey::{ClockOffset, FoundLock, LockKind, Persistence, ServerInfo, ServerReport};

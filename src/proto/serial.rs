@@ -1,9 +1,6 @@
 //! How values are written for other programs, where that is not as `serde` derives it.
 
-use std::{
-    fmt::Display,
-    time::{Duration, SystemTime},
-};
+use std::{fmt::Display, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -23,11 +20,6 @@ pub(crate) fn micros<S: Serializer>(
     to: S,
 ) -> Result<S::Ok, S::Error> {
     number((*time).into().map(|time| time.as_micros()), to)
-}
-
-/// A moment in milliseconds since 1970, in a field that ends with `_ms`.
-pub(crate) fn since_1970<S: Serializer>(moment: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
-    millis(&moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(), to)
 }
 
 fn number<S: Serializer>(number: Option<u128>, to: S) -> Result<S::Ok, S::Error> {
