@@ -91,7 +91,7 @@ fn a_command_line_that_cannot_be_used_is_refused() {
         &["run", "a", "true"],
         &["run", "a", "--try", "--wait", "1s", "--", "true"],
         &["run", "a", "--read", "--write", "--", "true"],
-        &["run", "a", "--wait", "1d", "--", "true"],
+        &["run", "a", "--wait", "1w", "--", "true"],
         &["run", "a", "--lease", "500ms", "--", "true"],
         &["run", "a", "--max-hold", "0", "--", "true"],
         &["run", "a", "--max-hold", "2s", "--grace", "1s", "--", "true"],

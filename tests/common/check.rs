@@ -420,7 +420,8 @@ mod tests {
                 let who = format!("{}.fair.0", at % 2);
                 let enter = 10_000 + at * (100 + gap);
                 let mut turn = alone(&who, 1 + at, enter, enter + 100);
-                turn[0].at -= 1_000 * MS;
+                // Before the one that it follows has left.
+                turn[0].at -= (gap + 150) * MS;
                 turn
             };
             (0..20).map(turn).collect::<Vec<_>>()

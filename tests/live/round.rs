@@ -94,7 +94,7 @@ struct Round {
 
 /// A worker, and what it said last.
 struct Process {
-    process: Child,
+    child: Child,
     name: String,
     part: Part,
     side: usize,
@@ -104,14 +104,14 @@ struct Process {
 impl Process {
     fn signal(&self, signal: Signal) {
         // It may have ended.
-        let _ = kill_process(Pid::from_child(&self.process), signal);
+        let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -194,7 +194,7 @@ impl Round {
         let said = Arc::default();
         let log = process.stderr.take().expect("it is piped");
         listen(log, Arc::clone(&self.log_stalls), Arc::clone(&said));
-        self.workers.push(Process { process, name, part, side, said });
+        self.workers.push(Process { child: process, name, part, side, said });
         self.started += 1;
     }
 
@@ -252,7 +252,9 @@ impl Round {
                     self.voters[*voter].suffer(trouble).await;
                 }
                 self.rest(20, 1_500).await;
-                some.iter().for_each(|voter| self.voters[*voter].recover(trouble));
+                for voter in &some {
+                    self.voters[*voter].recover(trouble);
+                }
                 format!("servers {some:?}")
             }
             Trouble::Parted | Trouble::Stranger => self.part(trouble).await,
@@ -381,7 +383,7 @@ impl Round {
         let give_up = monotonic() + nanos(LAST_TURN);
         for mut worker in self.workers.drain(..) {
             let ended = loop {
-                match worker.process.try_wait().expect("it can be waited for") {
+                match worker.child.try_wait().expect("it can be waited for") {
                     None if monotonic() < give_up => sleep(MS(50)).await,
                     ended => break ended,
                 }

@@ -422,7 +422,7 @@ fn forks(plan: &Plan) {
             let own = plan.builder().connect_blocking();
             STEP.store(3, SeqCst);
             drop(own.map(|own| own.mutex("forks").try_lock()));
-            process::exit(if is_held || is_released { 1 } else { 0 });
+            process::exit(i32::from(is_held || is_released));
         }
     }
 }
