@@ -170,7 +170,7 @@ async fn spoil(how: Spoilt, reply: &[u8], to: &mut OwnedWriteHalf) -> Option<()>
             to.write_all(format!("{head}\r\n:1\r\n").as_bytes()).await.ok()?;
         }
         Nested => {
-            to.write_all(format!("{}:1\r\n", "*1\r\n".repeat(DEPTH)).as_bytes()).await.ok()?
+            to.write_all(format!("{}:1\r\n", "*1\r\n".repeat(DEPTH)).as_bytes()).await.ok()?;
         }
         Numbers => to.write_all(&other_numbers(reply)).await.ok()?,
         Errors => {
@@ -187,7 +187,7 @@ async fn spoil(how: Spoilt, reply: &[u8], to: &mut OwnedWriteHalf) -> Option<()>
         Forever => {
             to.write_all(b"$9223372036854775807\r\n").await.ok()?;
             loop {
-                to.write_all(&[b'a'; 64 * 1024]).await.ok()?;
+                to.write_all(&b"a".repeat(64 * 1024)).await.ok()?;
                 sleep(MS(1)).await;
             }
         }

@@ -499,9 +499,10 @@ fn show_lock(frame: &mut Frame, seen: &LockView) {
     if let Some(done) = seen.done {
         let when = done.when.duration_since(UNIX_EPOCH).unwrap_or_default();
         let ago = long(clock::wall().saturating_sub(when));
-        let (tone, known) = match seen.is_done_stored() {
-            true => (Tone::Plain, ""),
-            false => (Tone::Doubtful, ", which no majority knows"),
+        let (tone, known) = if seen.is_done_stored() {
+            (Tone::Plain, "")
+        } else {
+            (Tone::Doubtful, ", which no majority knows")
         };
         frame.line(tone, format!("  the firing {} is done, {ago} ago{known}", done.firing));
     }

@@ -571,7 +571,8 @@ mod tests {
             let names = "run_id uptime_in_seconds aof_enabled aof_rewrite_in_progress \
                          master_replid master_replid2 maxmemory used_memory maxmemory_policy role";
             let lines = names.split_whitespace().zip(&values);
-            let info: String = lines.map(|(name, value)| format!("{name}:{value}\r\n")).collect();
+            let lines: Vec<_> = lines.map(|(name, value)| format!("{name}:{value}\r\n")).collect();
+            let info = lines.concat();
             if let Ok(identity) = super::identity(&info, true) {
                 prop_assert_eq!(Ok(&*identity.run_id), run_id(&info));
             }

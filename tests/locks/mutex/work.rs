@@ -93,7 +93,7 @@ async fn work_gets_the_slots_of_its_permits_and_no_other_work_has_them() {
         assert_eq!((three.len(), one.len()), (3, 1));
         Ok::<_, Failure>([three, one].concat())
     });
-    let all = all.await.expect("they are free");
+    let all = Box::pin(all).await.expect("they are free");
     assert_eq!(BTreeSet::from_iter(all).len(), 4);
     assert!(!semaphore.is_locked().await.expect("all voters answer"), "they were given back");
     let many = semaphore.run_many(6, async |_| Ok::<_, Failure>(())).await;
