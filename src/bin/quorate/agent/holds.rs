@@ -28,7 +28,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// With what the client is told.
+    /// A hold, and the deadline to send to its client.
     pub(super) fn new(
         lock: LockHeld,
         kind: KindName,
@@ -41,7 +41,7 @@ impl Held {
         (held, deadline_us)
     }
 
-    /// What the client is told now: the deadline of the library, on the clock that both can read.
+    /// The deadline to send to the client: the library's, on the clock that both can read.
     /// No later than it was told before, if that was later.
     pub(super) fn tell(&mut self) -> u64 {
         // The clock first: what passes in between makes it earlier.
@@ -112,7 +112,7 @@ impl Holds {
         Some(next.saturating_sub(clock::monotonic()))
     }
 
-    /// `renews`: the client lives, so it is told how far its holds were renewed.
+    /// `renews`: the client lives, so the renewed deadlines of its holds are sent to it.
     pub(super) fn look(&mut self, renews: bool) -> Look {
         let now = clock::monotonic();
         let (mut look, mut next) = (Look::default(), None::<Duration>);

@@ -1,4 +1,5 @@
-//! The process on the other side: its death is known at once, whoever has its connection still open.
+//! The process on the other side: its death is noticed at once, even if
+//! another process still has its connection open.
 
 use std::{future::pending, os::fd::OwnedFd};
 

@@ -179,7 +179,7 @@ fn name_of(kind: ErrorKind) -> String {
     name
 }
 
-/// Whoever waits for so long does not come too early.
+/// Rounded up, so that a client that waits for it does not come too early.
 fn millis_up(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
@@ -206,7 +206,7 @@ pub(super) fn check_greeting(line: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// The answer to that, with the clock by which deadlines are told.
+/// The answer to that. It shows the clock on which deadlines are.
 pub(super) fn greeting(now: Duration) -> Value {
     json!({ "v": VERSION, "agent": env!("CARGO_PKG_VERSION"), "now_us": micros(now) })
 }
