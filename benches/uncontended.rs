@@ -248,7 +248,7 @@ async fn in_both_sets(servers: &[RedisServer], size: Size) -> Sides {
     // Of names of its own: those of one name take the steps of a change in turn.
     let builder = Quorate::builder().voters(new.iter().map(RedisServer::url)).prefix("replaced");
     let builder = builder.replacing(VoterSet::new().voters(old.iter().map(RedisServer::url)));
-    let quorum = builder.roster(2).connect().await.expect("the servers answer");
+    let quorum = builder.voter_configuration(2).connect().await.expect("the servers answer");
     let both = Ours { quorum, name: "bench:ours".to_owned() };
     let measured = tokio::spawn(async move {
         let times = in_turns(&one, &both, size).await;

@@ -37,8 +37,8 @@ end
 -- arguments. It adds `width` entries, at most five, to the flat reply. One that raises an error, or
 -- lacks an entry, answers -1, 0, the message, and harms no other: at a nil the server would end the
 -- whole reply.
--- With one key more than the requests have, that is the mark of this voter's data: the reply has
--- one entry more, what the data are called; '' where the mark is gone. A packed reply, one text,
+-- With one key more than the requests have, that is the fingerprint of this voter's data: the reply
+-- has one entry more, what the data are called; '' where that is gone. A packed reply, one text,
 -- costs the client less to read, and a packed argument less to write: the arguments behind the
 -- shared ones may be one. Where there is no cmsgpack, as in voters inside a process, replies are
 -- the list itself.
@@ -69,8 +69,8 @@ local function each(keys_each, shared, args_each, width, run)
     at = at + width
   end
   if #KEYS % keys_each == 1 then
-    local mark = redis.pcall('GET', KEYS[#KEYS])
-    replies[at + 1] = type(mark) == 'string' and string.match(mark, '^%S*') or ''
+    local fingerprint = redis.pcall('GET', KEYS[#KEYS])
+    replies[at + 1] = type(fingerprint) == 'string' and string.match(fingerprint, '^%S*') or ''
   end
   return msgpack and msgpack.pack(replies) or replies
 end

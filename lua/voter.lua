@@ -3,23 +3,23 @@
 ----
 -- voter/look: what this voter's data say of themselves, and whether it takes new ones.
 -- libraries: time, each
--- KEYS, for each request: mark
+-- KEYS, for each request: fingerprint
 -- ARGV, for all requests: keep_ms
 -- ARGV, for each request: birth, life, durable, lost
 --   birth: a random name for data that have none; life: another one after each start and promotion
 --   of the server; durable: '1' where it forgets nothing by a restart, '0' where it may, '' where
 --   that is not known; lost: the name of data that are known to lack something, or ''; keep_ms: how
---   long the mark is kept
+--   long the fingerprint is kept
 -- returns, for each request: code, ms, id, refusal, times
 --   1, age, birth, refusal, times   these data were met before; age: for how long they are known
 --                                   and nothing of them was forgotten, in ms
---   2, 0, birth, refusal, times     nobody has met them before, or the mark is gone with others, or
---                                   they were of the name that is `lost`: they have a new one
+--   2, 0, birth, refusal, times     nobody has met them before, or the fingerprint is gone with
+--   others, or they were of the name that is `lost`: they have a new one
 --   -1, 0, message, '', ''          this request failed, alone
---   refusal: why the mark was not written, if it was not; then nothing else is, either; times: what
---   this voter's clock shows, in ms since 1970, and how old the mark was when the first client
---   looked at it in this life
--- atomic, because of two clients that find no mark and would give two names.
+--   refusal: why the fingerprint was not written, if it was not; then nothing else is, either;
+--   times: what this voter's clock shows, in ms since 1970, and how old the fingerprint was when
+--   the first client looked at it in this life
+-- atomic, because of two clients that find no fingerprint and would give two names.
 
 local keep_ms = ARGV[1]
 
@@ -28,11 +28,11 @@ local keep_ms = ARGV[1]
 local MOST = 15000
 
 local function look(key, args, arg)
-  local mark = KEYS[key + 1]
+  local fingerprint = KEYS[key + 1]
   local birth, life, durable, lost = unpack(args, arg + 1, arg + 4)
   local now = now_ms()
   local found, of, known, last, kept, began =
-    string.match(redis.call('GET', mark) or '', '^(%S+) (%S+) (%d+) (%d+) ([01]) (%d+)$')
+    string.match(redis.call('GET', fingerprint) or '', '^(%S+) (%S+) (%d+) (%d+) ([01]) (%d+)$')
   if found == lost then
     found, of, known = nil, nil, nil
   end
@@ -52,10 +52,10 @@ local function look(key, args, arg)
   end
   birth = found or birth
   local text = string.format('%s %s %.0f %.0f %s %.0f', birth, life, age, now, durable, began)
-  local stored = redis.pcall('SET', mark, text, 'PX', keep_ms)
+  local stored = redis.pcall('SET', fingerprint, text, 'PX', keep_ms)
   -- Once more: a server writes two commands down as a transaction, as it does with a vote. What
-  -- drops transactions at a start then drops the mark with the votes.
-  redis.pcall('PEXPIRE', mark, keep_ms)
+  -- drops transactions at a start then drops the fingerprint with the votes.
+  redis.pcall('PEXPIRE', fingerprint, keep_ms)
   if stored.err then
     age = math.min(age, known)
   end
@@ -65,21 +65,22 @@ end
 return each(1, 1, 4, 5, look)
 
 ----
--- voter/roster: what the clients of this voter believe of its voters, and whether one agrees.
+-- voter/configuration: what the clients of this voter believe of its voters, and whether one
+-- agrees.
 -- libraries: time, each
--- KEYS, for each request: roster
+-- KEYS, for each request: configurations
 -- ARGV, for all requests: keep_ms
 -- ARGV, for each request: mine, counts_ms, who, heard
 --   mine: what the client believes: `1 <step> <voters> <old voters> <what else all have>`, where 1
 --   is the format; counts_ms: for so long after a client was here others must agree with it; who:
 --   its id, or nothing from one that only looks; heard: what a client of both sets has
---   heard from other voters, a line each: `<age in ms> <counts_ms> <belief><tab><who>`; keep_ms:
---   how long a belief is kept
--- returns, for each request: code, ms, id, beliefs
---   1, 0, '', beliefs    nobody was here who believes otherwise; who looks is not kept
---   2, 0, '', beliefs    somebody was, and mine is not kept
+--   heard from other voters, a line each: `<age in ms> <counts_ms> <config><tab><who>`; keep_ms:
+--   how long a config is kept
+-- returns, for each request: code, ms, id, configs
+--   1, 0, '', configs    nobody was here who believes otherwise; who looks is not kept
+--   2, 0, '', configs    somebody was, and mine is not kept
 --   -1, 0, message, ''   this request failed, alone
---   beliefs: a line each: `<0, or 1 if it clashes> <age> <counts_ms> <belief><tab><who>`
+--   configs: a line each: `<0, or 1 if it clashes> <age> <counts_ms> <config><tab><who>`
 -- atomic, because of two clients that find nothing and would both be kept.
 
 local keep_ms = ARGV[1]
@@ -87,7 +88,7 @@ local keep_ms = ARGV[1]
 -- No fleet has as many at once; whoever writes more is wrong.
 local MOST = 16
 
--- Whether two beliefs clash, and how many steps the other one is ahead.
+-- Whether two configs clash, and how many steps the other one is ahead.
 local function compare(mine, other)
   local pattern = '^1 (%d+) (%d+) (%d+) (.+)$'
   local step, voters, old, terms = string.match(mine, pattern)
@@ -106,32 +107,32 @@ local function compare(mine, other)
   return not agree, ahead
 end
 
-local function roster(key, args, arg)
-  local roster = KEYS[key + 1]
+local function compare_all(key, args, arg)
+  local record = KEYS[key + 1]
   local mine, counts_ms, who, heard = unpack(args, arg + 1, arg + 4)
   local now, seen, all, lines, agreed = now_ms(), {}, {}, {}, true
 
-  local function note(belief, last, its_ms, by, is_new)
-    local it = seen[belief] or { belief = belief, last = 0 }
-    if not seen[belief] then
-      seen[belief], all[#all + 1] = it, it
+  local function note(config, last, its_ms, by, is_new)
+    local it = seen[config] or { config = config, last = 0 }
+    if not seen[config] then
+      seen[config], all[#all + 1] = it, it
     end
     if it.last <= last then
       it.last, it.ms, it.who, it.is_new = last, its_ms, by, is_new
     end
   end
 
-  local kept = redis.call('HGETALL', roster)
+  local kept = redis.call('HGETALL', record)
   for at = 1, #kept, 2 do
     local last, its_ms, by = string.match(kept[at + 1], '^(%d+) (%d+) (.*)$')
     -- A clock that was set back: seen just now, and no later.
     note(kept[at], math.min(last, now), its_ms, by, tonumber(last) > now)
   end
-  for age, its_ms, belief, by in string.gmatch(heard, '(%d+) (%d+) ([^\t]+)\t([^\n]*)') do
-    note(belief, now - age, its_ms, by, true)
+  for age, its_ms, config, by in string.gmatch(heard, '(%d+) (%d+) ([^\t]+)\t([^\n]*)') do
+    note(config, now - age, its_ms, by, true)
   end
   for _, it in ipairs(all) do
-    it.clashes, it.ahead = compare(mine, it.belief)
+    it.clashes, it.ahead = compare(mine, it.config)
   end
   for _, it in ipairs(all) do
     -- Voters that the next set does not name hear no more of it when the clients of both sets are
@@ -150,23 +151,23 @@ local function roster(key, args, arg)
     note(mine, now, counts_ms, who, true)
   end
   table.sort(all, function(one, other)
-    return one.last > other.last or one.last == other.last and one.belief < other.belief
+    return one.last > other.last or one.last == other.last and one.config < other.config
   end)
   if agreed and who ~= '' then
     for at, it in ipairs(all) do
       if at > MOST or now - it.last > tonumber(keep_ms) then
-        redis.call('HDEL', roster, it.belief)
+        redis.call('HDEL', record, it.config)
       elseif it.is_new then
-        redis.call('HSET', roster, it.belief, string.format('%.0f %s %s', it.last, it.ms, it.who))
+        redis.call('HSET', record, it.config, string.format('%.0f %s %s', it.last, it.ms, it.who))
       end
     end
-    redis.call('PEXPIRE', roster, keep_ms)
+    redis.call('PEXPIRE', record, keep_ms)
   end
   for at, it in ipairs(all) do
-    local mark = it.clashes and 1 or 0
-    lines[at] = string.format('%d %.0f %s %s\t%s', mark, now - it.last, it.ms, it.belief, it.who)
+    local clashes = it.clashes and 1 or 0
+    lines[at] = string.format('%d %.0f %s %s\t%s', clashes, now - it.last, it.ms, it.config, it.who)
   end
   return agreed and 1 or 2, 0, '', table.concat(lines, '\n')
 end
 
-return each(1, 1, 4, 4, roster)
+return each(1, 1, 4, 4, compare_all)

@@ -42,13 +42,13 @@ impl Prefix {
 
     /// Where a server has the name of its data, and for how long they are known. What leads the key
     /// into a hash slot is added to its tag.
-    pub(crate) fn mark(&self) -> Arc<str> {
+    pub(crate) fn fingerprint(&self) -> Arc<str> {
         // No lock's: behind a percent sign those have the code of a character.
         format!("{}:{{%voter}}", self.0).into()
     }
 
     /// Where a voter has what its clients believe of the voters.
-    pub(crate) fn roster(&self) -> Arc<str> {
+    pub(crate) fn voter_configuration(&self) -> Arc<str> {
         format!("{}:{{%roster}}", self.0).into()
     }
 

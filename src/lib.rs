@@ -194,7 +194,7 @@
 //! | [`NotHolding`](ErrorKind::NotHolding) | the hold to be ended by force has no vote |
 //! | [`Deadlock`](ErrorKind::Deadlock) | the owner reads the lock that it wants to write |
 //! | [`Overloaded`](ErrorKind::Overloaded) | no voter was asked: this client has too much to ask |
-//! | [`OutOfStep`](ErrorKind::OutOfStep) | clients disagree about who the voters are |
+//! | [`ConfigurationMismatch`](ErrorKind::ConfigurationMismatch) | clients disagree about who the voters are |
 //! | [`Closed`](ErrorKind::Closed) | the client was closed |
 //! | [`InsideRuntime`](ErrorKind::InsideRuntime) | a blocking call was made inside a future |
 //!
@@ -245,8 +245,8 @@
 //! | warn | not reached yet; it is tried again and again | `voter`, `why` |
 //! | warn | this machine stood still: leases end sooner | `by` |
 //! | warn | votes may be gone at any time | `server`, `why` |
-//! | warn | the mark of a server cannot be read: deleted data go unnoticed | `server`, `cause` |
-//! | warn | the mark of a server can be read again | `server` |
+//! | warn | the fingerprint of a server cannot be read: deleted data go unnoticed | `server`, `cause` |
+//! | warn | the fingerprint of a server can be read again | `server` |
 //! | warn | no server tells of the cluster | `cause` |
 //! | warn | a server tells of the cluster again | `servers` |
 //! | warn | cluster-require-full-coverage: one dead primary takes the whole cluster | `server` |
@@ -258,20 +258,20 @@
 //! | info | connection closed | `voter`, `shard` |
 //! | info | a voter came back as another | `voter`, `durable`, `data` |
 //! | debug | renewal failed | `lock`, `hold`, `left`, `voters` |
-//! | debug | the mark of a server cannot be read now | `server`, `why` |
+//! | debug | the fingerprint of a server cannot be read now | `server`, `why` |
 //! | debug | hash slots have moved | `voter`, `from`, `to`, `lost` |
 //! | debug | redirected | `voter`, `slot`, `at`, `redirect` |
 //!
 //! A thread named `quorate-log` tells the events and the span `renew`, in their order. A subscriber
 //! that blocks costs no lock; where 16,384 events wait, more are left out and counted. Each event
 //! goes to the subscriber that was the current one where it arose. [`Quorate::close`] waits for the
-//! log, [`log::flush`] does so for a program that ends without it. The spans `acquire` and `release`
-//! begin and end in the task of the caller. Recorders of metrics are called where something is
-//! counted, so they must not block.
+//! log, [`log::flush`] does so for a program that ends without it. The spans `acquire` and
+//! `release` begin and end in the task of the caller. Recorders of metrics are called where
+//! something is counted, so they must not block.
 //!
 //! fred, the Redis client underneath, writes lines of its own by the crate `log`, twice for each
-//! server that is lost. They say nothing that the events above do not say. **Switch them off** where
-//! your logger may block, because they come from the thread that renews locks: with
+//! server that is lost. They say nothing that the events above do not say. **Switch them off**
+//! where your logger may block, because they come from the thread that renews locks: with
 //! `tracing-subscriber`, by the filter `info,fred=off`. Only on the thread of the clients no
 //! subscriber of `tracing` gets them.
 //!
@@ -291,8 +291,8 @@
 //! | `serde` | `Serialize` for what clients report, and for ids, owners and tokens: see below |
 //! | `cli` | the program `quorate`, with `serde` and `tls`; nothing else for the library |
 //!
-//! With `serde`, [`HoldId`], [`Owner`] and [`Token`] are `Serialize` and `Deserialize`; an owner that
-//! was read in another process is another party there. [`Status`],
+//! With `serde`, [`HoldId`], [`Owner`] and [`Token`] are `Serialize` and `Deserialize`; an owner
+//! that was read in another process is another party there. [`Status`],
 //! [`Survey`], [`FoundLocks`], [`LockView`], [`Cause`] and [`Quarantine`] are `Serialize` only.
 //! Times are whole milliseconds, in fields that end with `_ms`, or microseconds (`_us`). A voter
 //! that did not answer has an `error` instead.
@@ -301,10 +301,11 @@
 //!
 //! All clients of servers share one thread of the process, with a tokio runtime of its own. It
 //! drives their connections, and renews and releases what they hold, whatever the threads of the
-//! program do meanwhile. Call from any runtime that has a timer (`enable_time`), from several, or from
-//! threads without one; guards may be dropped on any thread. A forked process connects anew: there every lock of its parent has
-//! ended, and all that it has from its parent is closed. [`Builder::runtime`] has a client live on
-//! another runtime. A second thread tells the [log](#log).
+//! program do meanwhile. Call from any runtime that has a timer (`enable_time`), from several, or
+//! from threads without one; guards may be dropped on any thread. A forked process connects anew:
+//! there every lock of its parent has ended, and all that it has from its parent is closed.
+//! [`Builder::runtime`] has a client live on another runtime. A second thread tells the
+//! [log](#log).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -350,9 +351,9 @@ pub use locks::{
     WriteGuard,
 };
 pub use proto::{
-    Cause, ClockOffset, Error, ErrorKind, FoundLock, HoldId, HolderKind, Leader, LockKind, Owner,
-    Permission, Persistence, Quarantine, Quarantined, Reason, RestartGuard, RosterEntry,
-    ServerError, ServerInfo, ServerReport, Side, Token, Verdict, VoterReport,
+    Cause, ClockOffset, ConfigurationEntry, Error, ErrorKind, FoundLock, HoldId, HolderKind,
+    Leader, LockKind, Owner, Permission, Persistence, Quarantine, Quarantined, Reason,
+    RestartGuard, ServerError, ServerInfo, ServerReport, Side, Token, Verdict, VoterReport,
 };
 pub use redisson::Redisson;
 pub use voter::Credentials;

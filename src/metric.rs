@@ -122,7 +122,7 @@ pub(super) const LOSS: Label = label(
         "vanished",
         "abandoned",
         "forsaken",
-        "out_of_step",
+        "configuration_mismatch",
     ],
 );
 pub(super) const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
@@ -210,7 +210,7 @@ metrics! {
         "voter's clock ahead of the client's";
     REFUSING = "quorate_refusing": GAUGE, [VOTER],
         "clients for which the voter answers but takes no new votes now";
-    OUT_OF_STEP = "quorate_out_of_step": GAUGE, [VOTER],
+    CONFIGURATION_MISMATCH = "quorate_configuration_mismatch": GAUGE, [VOTER],
         "clients that disagree with others of the voter about the voters";
     MEMORY = "quorate_memory_ratio": GAUGE, [VOTER],
         "share of its maxmemory that the voter uses, if it has one";

@@ -299,7 +299,7 @@ series! {
     quarantined: Series = QUARANTINED;
     quarantines: Family = QUARANTINES, SUSPICION;
     refusing: Series = REFUSING;
-    out_of_step: Series = OUT_OF_STEP;
+    configuration_mismatch: Series = CONFIGURATION_MISMATCH;
     clock_ahead: Series = CLOCK_AHEAD;
     memory: Series = MEMORY;
 }
@@ -317,7 +317,9 @@ impl VoterSeries {
         quarantines.begin();
         unacknowledged.count(0);
         leaked_votes.count(0);
-        for gauge in [&self.connections, &self.quarantined, &self.refusing, &self.out_of_step] {
+        for gauge in
+            [&self.connections, &self.quarantined, &self.refusing, &self.configuration_mismatch]
+        {
             gauge.change(0.0);
         }
         self.clients.change(1.0);

@@ -5,7 +5,9 @@ use std::time::Duration;
 use crate::{
     keys::Prefix,
     metric::NamedLocks,
-    proto::{Belief, ClientName, Drift, Error, Quorum, RestartGuard, Rules, Suspicion, Terms},
+    proto::{
+        ClientName, Drift, Error, Quorum, RestartGuard, Rules, Suspicion, Terms, VoterConfiguration,
+    },
 };
 
 /// Makes the settings, each with its default.
@@ -49,8 +51,8 @@ settings! {
     batch_size: usize = 32;
     /// Whom metrics may name.
     named: NamedLocks = NamedLocks::default();
-    /// The number of the roster, where it is not the first.
-    roster: Option<u32> = None;
+    /// The number of the configuration, where it is not the first.
+    configuration: Option<u32> = None;
     /// The client says to no voter what it believes of the voters, and connects all the same.
     only_looks: bool = false;
     /// What the user has called the client.
@@ -96,8 +98,8 @@ impl Settings {
         let (least, memory) = (self.voter_deadline.saturating_mul(4), self.fence_memory);
         let why = if let Some((what, _)) = times.iter().find(|(_, time)| time.is_zero()) {
             format!("the {what} is zero")
-        } else if self.roster == Some(0) {
-            "the roster is number 0, and the first is 1".into()
+        } else if self.configuration == Some(0) {
+            "the configuration is number 0, and the first is 1".into()
         } else if self.batch_size == 0 {
             "the batch size is zero".into()
         } else if let Some(short) = self.waiter_deadline.filter(|deadline| *deadline < least) {
@@ -129,10 +131,10 @@ impl Settings {
     }
 
     /// What the client believes of its voters.
-    pub(crate) fn belief(&self, quorum: Quorum) -> Belief {
+    pub(crate) fn configuration(&self, quorum: Quorum) -> VoterConfiguration {
         let mut sets = quorum.each().map(|(_, set)| set.len());
-        Belief {
-            number: self.roster.unwrap_or(1),
+        VoterConfiguration {
+            number: self.configuration.unwrap_or(1),
             voters: sets.next().unwrap_or(0),
             replaced: sets.next(),
             longest_lease: self.longest_lease(),

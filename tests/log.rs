@@ -24,7 +24,7 @@ type Seen = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// Takes note of all that is logged.
 #[derive(Clone, Default)]
-struct Ear(Arc<Mutex<Noted>>);
+struct VoterEvents(Arc<Mutex<Noted>>);
 
 #[derive(Debug, Default)]
 struct Noted {
@@ -62,7 +62,7 @@ impl Noted {
     }
 }
 
-impl Subscriber for Ear {
+impl Subscriber for VoterEvents {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target().starts_with("quorate")
     }
@@ -165,12 +165,12 @@ async fn life_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn spans_and_events_have_the_fields_that_are_promised() {
-    let ear = Ear::default();
-    let listening = tracing::subscriber::set_default(ear.clone());
+    let listener = VoterEvents::default();
+    let listening = tracing::subscriber::set_default(listener.clone());
     life_goes_on().await;
     drop(listening);
     all_is_told();
-    let Noted { seen, lines, .. } = std::mem::take(&mut *ear.0.lock().unwrap());
+    let Noted { seen, lines, .. } = std::mem::take(&mut *listener.0.lock().unwrap());
     let promised = promised();
     for (what, fields) in &seen {
         assert_eq!(promised.get(what), Some(fields), "of {what:?}");
@@ -190,8 +190,8 @@ async fn spans_and_events_have_the_fields_that_are_promised() {
 async fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_warned_of_once() {
     for (setting, warnings) in [("yes", 1), ("no", 0)] {
         let cluster = Cluster::start_with(3, 0, &["--cluster-require-full-coverage", setting]);
-        let ear = Ear::default();
-        let listening = tracing::subscriber::set_default(ear.clone());
+        let listener = VoterEvents::default();
+        let listening = tracing::subscriber::set_default(listener.clone());
         let voters = quorate::Cluster::new(cluster.urls()).voters(3);
         let builder = Quorate::builder().cluster(voters).voter_deadline(Duration::from_secs(2));
         let client = scene::connect(builder).await;
@@ -199,7 +199,7 @@ async fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_warned_of_once() {
         drop(client.close().await);
         drop(listening);
         all_is_told();
-        let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+        let noted = std::mem::take(&mut *listener.0.lock().unwrap());
         let lines = noted.lines.iter().filter(|line| line.contains("takes the whole cluster"));
         assert_eq!(lines.count(), warnings, "{setting}: {:?}", noted.lines);
         let all = promised();
@@ -216,8 +216,8 @@ async fn who_logs_at_warn_sees_the_end_of_each_trouble() {
         voter.set_uptime(Duration::from_hours(1));
     }
     voters[2].kill();
-    let ear = Ear::default();
-    let listening = tracing::subscriber::set_default(ear.clone());
+    let listener = VoterEvents::default();
+    let listening = tracing::subscriber::set_default(listener.clone());
     let client = Quorate::builder().embedded(&voters).connect().await.unwrap();
     voters[2].restart();
     sleep(Duration::from_secs(1)).await;
@@ -231,7 +231,7 @@ async fn who_logs_at_warn_sees_the_end_of_each_trouble() {
     drop(client.close().await);
     drop(listening);
     all_is_told();
-    let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+    let noted = std::mem::take(&mut *listener.0.lock().unwrap());
     let warnings = noted.lines.iter().filter_map(|line| line.strip_prefix("warn: "));
     let warnings: Vec<_> = warnings.collect();
     let expected = [
@@ -261,11 +261,11 @@ async fn a_server_that_evicts_refuses_or_has_no_mark_is_told_of_once_and_so_is_t
             server.command(&["CONFIG", "SET", name, value]).expect("it is set");
         }
     };
-    let ear = Ear::default();
-    let listening = tracing::subscriber::set_default(ear.clone());
+    let listener = VoterEvents::default();
+    let listening = tracing::subscriber::set_default(listener.clone());
     let client = scene::connect(Quorate::builder().voter(server.url())).await;
     let lines = |text: &str| {
-        let noted = ear.0.lock().unwrap();
+        let noted = listener.0.lock().unwrap();
         noted.lines.iter().filter(|line| line.starts_with(text)).count()
     };
     let said = async |text: &str| eventually_async(text, async || lines(text) > 0).await;
@@ -278,23 +278,23 @@ async fn a_server_that_evicts_refuses_or_has_no_mark_is_told_of_once_and_so_is_t
     said("warn: the voter takes no new votes").await;
     set("noeviction", "0");
     said("warn: the voter takes new votes again").await;
-    // No mark: whoever reads one fails.
-    let mark = "quorate:{%voter}";
-    server.command(&["DEL", mark]).unwrap();
-    server.command(&["HSET", mark, "a", "1"]).unwrap();
-    said("warn: the mark of a server cannot be read").await;
+    // No fingerprint: whoever reads one fails.
+    let fingerprint = "quorate:{%voter}";
+    server.command(&["DEL", fingerprint]).unwrap();
+    server.command(&["HSET", fingerprint, "a", "1"]).unwrap();
+    said("warn: the fingerprint of a server cannot be read").await;
     sleep(Duration::from_secs(11)).await;
-    assert_eq!(lines("warn: the mark of a server cannot be read"), 1);
+    assert_eq!(lines("warn: the fingerprint of a server cannot be read"), 1);
     // The end is told on another connection too.
-    server.command(&["DEL", mark]).unwrap();
+    server.command(&["DEL", fingerprint]).unwrap();
     server.command(&["CLIENT", "KILL", "TYPE", "normal"]).unwrap();
-    said("warn: the mark of a server can be read again").await;
+    said("warn: the fingerprint of a server can be read again").await;
     assert_eq!(lines("error: votes may be gone at any time"), 1);
     drop(client.close().await);
     drop(listening);
     all_is_told();
     let all = promised();
-    let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+    let noted = std::mem::take(&mut *listener.0.lock().unwrap());
     assert!(noted.seen.iter().all(|(what, fields)| all.get(what) == Some(fields)), "{noted:?}");
 }
 
@@ -305,12 +305,12 @@ async fn one_server_twice() {
     let [one, other] = [&voters[0], &voters[1]];
     let strict = || Quorate::builder().restart_guard(RestartGuard::Strict);
     let told = async |builder: quorate::Builder| {
-        let ear = Ear::default();
-        let listening = tracing::subscriber::set_default(ear.clone());
+        let listener = VoterEvents::default();
+        let listening = tracing::subscriber::set_default(listener.clone());
         let connected = builder.connect().await.map(drop);
         drop(listening);
         all_is_told();
-        let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+        let noted = std::mem::take(&mut *listener.0.lock().unwrap());
         let lines = noted.lines.into_iter();
         (connected, lines.filter(|line| line.contains("quarantine")).count())
     };
@@ -427,8 +427,8 @@ async fn a_quarantine_that_goes_on_is_told_once_and_makes_one_task() {
     for voter in &voters {
         voter.set_uptime(Duration::from_hours(1));
     }
-    let ear = Ear::default();
-    let listening = tracing::subscriber::set_default(ear.clone());
+    let listener = VoterEvents::default();
+    let listening = tracing::subscriber::set_default(listener.clone());
     let client = Quorate::builder().embedded(&voters).connect().await.unwrap();
     // What connecting has begun is over.
     sleep(Duration::from_secs(1)).await;
@@ -450,7 +450,7 @@ async fn a_quarantine_that_goes_on_is_told_once_and_makes_one_task() {
     drop(client.close().await);
     drop(listening);
     all_is_told();
-    let noted = std::mem::take(&mut *ear.0.lock().unwrap());
+    let noted = std::mem::take(&mut *listener.0.lock().unwrap());
     let about = |text: &str| noted.lines.iter().filter(|line| line.contains(text)).count();
     let told = (about("voter in quarantine"), about("quarantine over"));
     assert_eq!(told, (1, 1), "{:#?}", noted.lines);

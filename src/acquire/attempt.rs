@@ -1,5 +1,5 @@
-//! One attempt on the voters, and what is left to do for a hold when a majority has granted: `proto`
-//! decides, this sends and listens.
+//! One attempt on the voters, and what is left to do for a hold when a majority has granted:
+//! `proto` decides, this sends and listens.
 
 use std::{
     collections::BTreeSet,
@@ -33,9 +33,9 @@ impl Coordinator {
         let call = record.acquire(&Ask { token, ..Ask::new(&hold, rules.terms.lease) });
         let started = self.clock.now();
         let mut attempt = Attempt::start(hold.clone(), self.panel.quorum, rules, started);
-        let circle = record.info().circle(&hold);
+        let slot_order = record.info().slot_order(&hold);
         let mut claim = Claim::of_all(self, record, hold, rules);
-        let mut grant = Grant::new(self.panel.quorum, circle, rules, started, None);
+        let mut grant = Grant::new(self.panel.quorum, slot_order, rules, started, None);
         let mut replies = self.panel.ask_all(&call, started);
         let end = drive(
             &self.clock,

@@ -17,12 +17,12 @@
 mod attempt;
 mod census;
 mod claim;
-mod ears;
+mod configuration;
 mod gate;
 mod line;
+mod listener;
 mod panel;
 mod queue;
-mod roster;
 mod succession;
 mod waiting;
 mod wakeup;
@@ -41,7 +41,7 @@ pub(crate) use line::Turn;
 pub(crate) use panel::{Panel, drive};
 pub(crate) use succession::{Inherited, Succession};
 pub(crate) use waiting::NotGranted;
-pub(crate) use wakeup::{VoterEar, Wakeups};
+pub(crate) use wakeup::{VoterListener, Wakeups};
 
 use crate::{
     clock::{Clock, Moment},

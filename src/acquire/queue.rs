@@ -7,9 +7,9 @@ use futures::future::OptionFuture;
 use super::{
     Coordinator,
     claim::{Claim, Won},
-    ears::Ears,
     gate::Admitted,
     line::Turn,
+    listener::WaiterListener,
     waiting::NotGranted,
 };
 use crate::{
@@ -39,7 +39,7 @@ pub(crate) struct Waiter<'a> {
     ticket: Option<Ticket>,
     /// The votes of the latest bid.
     claim: Option<Claim>,
-    ears: Ears,
+    listener: WaiterListener,
     /// Its turn in its client's line. It passes on to the line what voters said.
     turn: &'a Turn<'a>,
 }
@@ -83,7 +83,9 @@ impl Coordinator {
         Waiter {
             coordinator: Arc::clone(self),
             record: record.at_place(&place),
-            ears: Ears::of(self.wakeups.callee(place.as_str(), self.panel.quorum.voters())),
+            listener: WaiterListener::of(
+                self.wakeups.listener(place.as_str(), self.panel.quorum.voters()),
+            ),
             place,
             wait,
             // Where there is no queue there is none to be fixed.
@@ -140,8 +142,8 @@ impl Waiter<'_> {
         }
     }
 
-    /// Leave to ask. A place that stands waits for none: it would be forgotten meanwhile, against law
-    /// 4, or keep the lock from everybody.
+    /// Leave to ask. A place that stands waits for none: it would be forgotten meanwhile, against
+    /// law 4, or keep the lock from everybody.
     async fn admit<'c>(
         &mut self,
         coordinator: &'c Coordinator,
@@ -189,12 +191,12 @@ impl Waiter<'_> {
         // Gives back first what the bid before may still get. Not sooner: if the waiter is dropped,
         // the claim of the last bid is what leaves the queue.
         self.claim = None;
-        self.ears.forget();
+        self.listener.forget();
         let bid = Bid::start(panel.quorum, rules, self.ticket, &mut self.wait, started);
         let (hold, limit) = (self.next_hold(), self.wait.cut_off());
         let (coordinator, record) = (&self.coordinator, &self.record);
-        let circle = record.info().circle(&hold);
-        let grant = Grant::new(panel.quorum, circle, rules, started, limit);
+        let slot_order = record.info().slot_order(&hold);
+        let grant = Grant::new(panel.quorum, slot_order, rules, started, limit);
         let claim = self.claim.insert(Claim::of_all(coordinator, record, hold, rules));
         let ticket = self.ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
         let ask = Ask { ticket, token: coordinator.floor(record), ..claim.ask() };
@@ -221,7 +223,7 @@ impl Waiter<'_> {
         loop {
             let Self { wait, claim, .. } = self;
             let claim = claim.as_mut().expect("a bid makes one");
-            let next = self.ears.look(|heard| {
+            let next = self.listener.look(|heard| {
                 if heard.missed {
                     wait.miss_calls(now, coordinator.chance());
                 }
@@ -236,7 +238,7 @@ impl Waiter<'_> {
                     let heard = tokio::select! {
                         biased;
                         Some(answer) = answers => Some(answer),
-                        subscribed = self.ears.changed() => {
+                        subscribed = self.listener.changed() => {
                             if subscribed? {
                                 return Ok(self.end_bid(bid, None));
                             }
@@ -254,7 +256,7 @@ impl Waiter<'_> {
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Refused => {
                     drop(leave.take());
-                    self.ears.listen(&coordinator, &self.record, bid.votes());
+                    self.listener.listen(&coordinator, &self.record, bid.votes());
                     // It may be long until the next bid.
                     self.turn.tell(Denial::Held(Refusal::of(bid.votes(), now)));
                 }

@@ -12,7 +12,7 @@ use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use crate::{
     proto::{HoldId, Quorum, Shard},
     signal::Signal,
-    voter::{Ear, Identity, Stamp, Standings, Voter, VoterReply},
+    voter::{Identity, Stamp, Standings, Voter, VoterEvents, VoterReply},
 };
 
 /// What a release says on a lock's channel where it called the first in the queue: only programs
@@ -28,7 +28,7 @@ struct Tables {
     /// Who listens to each channel.
     channels: BTreeMap<Arc<str>, Vec<Arc<Signal<Heard>>>>,
     /// By their places in queues.
-    callees: BTreeMap<Arc<str>, Arc<Signal<Heard>>>,
+    listeners: BTreeMap<Arc<str>, Arc<Signal<Heard>>>,
     /// Places of this client, by the places of this client that they stand right behind.
     followers: BTreeSet<(Arc<str>, Arc<str>)>,
 }
@@ -48,25 +48,25 @@ impl Wakeups {
     }
 
     /// Hears the calls for one place in a queue, as far as the client's own channel is heard.
-    pub(crate) fn callee(self: &Arc<Self>, place: &str, voters: usize) -> Callee {
+    pub(crate) fn listener(self: &Arc<Self>, place: &str, voters: usize) -> PlaceListener {
         let (place, hearing) = (Arc::from(place), Hearing::new(voters));
         self.with_tables(|tables| {
-            tables.callees.insert(Arc::clone(&place), Arc::clone(&hearing.heard));
+            tables.listeners.insert(Arc::clone(&place), Arc::clone(&hearing.heard));
         });
-        Callee { wakeups: Arc::clone(self), place, ahead: None, hearing }
+        PlaceListener { wakeups: Arc::clone(self), place, ahead: None, hearing }
     }
 
     /// This client gives back the hold of this place: its own waiters right behind it hear that at
     /// once.
     pub(crate) fn pass_on(&self, place: &str) {
-        self.with_tables(|Tables { callees, followers, .. }| {
+        self.with_tables(|Tables { listeners, followers, .. }| {
             if followers.is_empty() {
                 return;
             }
             let nobody = Arc::from("");
             let behind = followers.range((Arc::from(place), nobody)..);
             let behind = behind.take_while(|(ahead, _)| **ahead == *place);
-            for heard in behind.filter_map(|(_, follower)| callees.get(follower)) {
+            for heard in behind.filter_map(|(_, follower)| listeners.get(follower)) {
                 heard.change(|heard| heard.called.fill(true));
             }
         });
@@ -75,7 +75,7 @@ impl Wakeups {
     /// Calls may have been lost, so every waiter looks again.
     pub(super) fn miss_calls(&self) {
         self.with_tables(|tables| {
-            for heard in tables.channels.values().flatten().chain(tables.callees.values()) {
+            for heard in tables.channels.values().flatten().chain(tables.listeners.values()) {
                 heard.change(|heard| heard.missed = true);
             }
         });
@@ -97,26 +97,26 @@ pub(crate) async fn majority(replies: Vec<VoterReply<()>>, quorum: Quorum) {
 }
 
 /// One voter's way into [`Wakeups`] and [`Standings`].
-pub(crate) struct VoterEar {
+pub(crate) struct VoterListener {
     pub(crate) voter: usize,
     pub(crate) wakeups: Arc<Wakeups>,
     pub(crate) standings: Arc<Standings>,
 }
 
-impl VoterEar {
+impl VoterListener {
     fn shard(&self, number: usize) -> Shard {
         Shard { voter: self.voter, number }
     }
 }
 
-impl Ear for VoterEar {
+impl VoterEvents for VoterListener {
     fn called(&self, channel: &str, message: &str) {
         self.wakeups.with_tables(|tables| {
             if message == FOR_OTHERS {
                 return;
             }
             let listeners = tables.channels.get(channel).into_iter().flatten();
-            for heard in listeners.chain(tables.callees.get(message)) {
+            for heard in listeners.chain(tables.listeners.get(message)) {
                 heard.change(|heard| heard.called[self.voter] = true);
             }
         });
@@ -139,8 +139,8 @@ impl Ear for VoterEar {
     }
 
     fn is_waited_for(&self) -> bool {
-        self.wakeups.with_tables(|Tables { channels, callees, .. }| {
-            !channels.is_empty() || !callees.is_empty()
+        self.wakeups.with_tables(|Tables { channels, listeners, .. }| {
+            !channels.is_empty() || !listeners.is_empty()
         })
     }
 
@@ -149,7 +149,7 @@ impl Ear for VoterEar {
     }
 }
 
-/// The ears of one waiter.
+/// The listener of one waiter.
 #[derive(Debug)]
 pub(crate) struct Hearing {
     heard: Arc<Signal<Heard>>,
@@ -188,7 +188,7 @@ impl Hearing {
 
 /// Hears the calls for one place until dropped.
 #[derive(Debug)]
-pub(crate) struct Callee {
+pub(crate) struct PlaceListener {
     wakeups: Arc<Wakeups>,
     place: Arc<str>,
     /// The place of this client that it stands right behind, if it does.
@@ -196,7 +196,7 @@ pub(crate) struct Callee {
     pub(crate) hearing: Hearing,
 }
 
-impl Callee {
+impl PlaceListener {
     /// It stands right behind this hold or place now, or behind none. Those of other clients do not
     /// matter here.
     pub(crate) fn follow(&mut self, ahead: Option<&HoldId>) {
@@ -219,10 +219,10 @@ impl Callee {
     }
 }
 
-impl Drop for Callee {
+impl Drop for PlaceListener {
     fn drop(&mut self) {
         self.follow(None);
-        self.wakeups.with_tables(|tables| tables.callees.remove(&self.place));
+        self.wakeups.with_tables(|tables| tables.listeners.remove(&self.place));
     }
 }
 

@@ -178,9 +178,9 @@ impl Builder {
     ///
     /// By default clients of servers live on a [thread of their own](crate#runtime), which all of a
     /// process share. On the runtime of its callers a client saves the way to that thread and back:
-    /// over three servers beside it, a lock and its release of a single task take 310 us in place of
-    /// 362, and on a runtime of one thread 259 us in place of 375; 64 tasks have 1.04 and 1.24 times
-    /// as many locks a second. But then **a blocked thread of this runtime can lose locks**,
+    /// over three servers beside it, a lock and its release of a single task take 310 us in place
+    /// of 362, and on a runtime of one thread 259 us in place of 375; 64 tasks have 1.04 and 1.24
+    /// times as many locks a second. But then **a blocked thread of this runtime can lose locks**,
     /// whatever its other threads do, and when the runtime ends, all calls fail with
     /// [`is_closed`](Error::is_closed). Each new connection needs the pool for blocking work
     /// (`spawn_blocking`) for a moment: while all its threads are taken, a connection that ends is
@@ -403,10 +403,10 @@ settings! {
     /// `web-1.4711@5f0ad4b396b14a3c8c2f:1000042`, so that people find the process: see
     /// [`HoldId::client_name`](crate::HoldId::client_name). Any text of 1 to 64 bytes without
     /// control characters, such as `web:1` or `Zürich`; [`connect`](Self::connect) refuses other
-    /// names. In ids all but ASCII letters, digits, `.`, `_` and `-` is percent-encoded (`web%3A1`);
-    /// where a name is asked for, it is as it was given. Default: the host, of which an id has at
-    /// most the last 20 bytes, and the process id. A client that has only embedded voters has none
-    /// by default.
+    /// names. In ids all but ASCII letters, digits, `.`, `_` and `-` is percent-encoded
+    /// (`web%3A1`); where a name is asked for, it is as it was given. Default: the host, of which
+    /// an id has at most the last 20 bytes, and the process id. A client that has only embedded
+    /// voters has none by default.
     ///
     /// The name need not be the only one of its kind: random digits follow it.
     ///
@@ -427,34 +427,37 @@ settings! {
     /// ```
     client_name(name: impl Into<String>) => |it| it.client_name = Some(name.into());
 
-    /// The number of the roster: of the list of voters that this client has. Default: 1. Count it
-    /// up when you change the voters, with the first client that [replaces](Self::replacing) the
-    /// old ones by the new.
+    /// The number of the voter configuration: of the list of voters that this client has. Default: 1.
+    /// Count it up when you change the voters, with the first client that
+    /// [replaces](Self::replacing) the old ones by the new.
     ///
-    /// Clients say to each voter which roster they have, with how many voters, whether these
+    /// Clients say to each voter which configuration they have, with how many voters, whether these
     /// replace others, and the [longest lease](Self::longest_lease), the [drift](Self::drift) and
     /// whether the [restart guard](Self::restart_guard) is off. They compare that on each new
-    /// connection and every 15 seconds, never on the way of a lock. Clients are out of step if
+    /// connection and every 15 seconds, never on the way of a lock. Clients have a configuration
+    /// mismatch if
     ///
-    /// - they have the same roster with different numbers of voters,
+    /// - they have the same configuration with different numbers of voters,
     /// - they have different longest leases or drifts, or one has no restart guard, or
-    /// - they are more than one step apart. The steps of a change from roster 1 to 2 are: roster 1;
-    ///   roster 2, replacing; roster 2.
+    /// - they are more than one step apart. The steps of a change from configuration 1 to 2 are:
+    ///   configuration 1; configuration 2, replacing; configuration 2.
     ///
-    /// A client that finds itself out of step with clients that a voter knows from the last longest
-    /// lease and 45 s does not connect ([`is_out_of_step`](Error::is_out_of_step)); nor does
-    /// one whose voters were replaced meanwhile, for 30 days. One that finds it later logs an
-    /// error, sets the metric [`OUT_OF_STEP`](crate::metric::OUT_OF_STEP), gets no new locks until
+    /// A client that finds another configuration at clients that a voter knows from the last
+    /// longest lease and 45 s does not connect
+    /// ([`is_configuration_mismatch`](Error::is_configuration_mismatch)); nor does one whose voters
+    /// were replaced meanwhile, for 30 days. One that finds it later logs an error, sets the metric
+    /// [`CONFIGURATION_MISMATCH`](crate::metric::CONFIGURATION_MISMATCH), gets no new locks until
     /// it is over, and loses those that it holds and renews. A client that cannot compare on a
     /// majority of the voters is [not connected](Error::is_not_connected).
     ///
     /// Nothing is found where the clients have no voter in common and no client that has voters of
-    /// both, or where the voters of one roster are as many and others. Clients with different
-    /// prefixes do not meet. A client that has only embedded voters takes part only if it names
-    /// a roster.
-    roster(number: u32) => |it| it.roster = Some(number);
+    /// both, or where the voters of one configuration are as many and others. Clients with
+    /// different prefixes do not meet. A client that has only embedded voters takes part only if it
+    /// names a voter configuration.
+    voter_configuration(number: u32) => |it| it.configuration = Some(number);
 
-    /// Takes no part in the [roster](Self::roster): this client says to no voter what it believes,
-    /// and connects whatever others believe. For tools that take no locks. Default: false.
+    /// Takes no part in the [voter configuration](Self::voter_configuration): this client says to no
+    /// voter what it believes, and connects whatever others believe. For tools that take no locks.
+    /// Default: false.
     only_looks(only: bool) => |it| it.only_looks = only;
 }

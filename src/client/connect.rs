@@ -10,16 +10,16 @@ use tokio::{runtime::Handle, task::JoinSet};
 
 use super::{
     Builder,
-    voters::{Origin, Roll},
+    voters::{ConfiguredVoters, Origin},
 };
 use crate::{
-    acquire::{Coordinator, Panel, VoterEar, Wakeups},
+    acquire::{Coordinator, Panel, VoterListener, Wakeups},
     client_thread,
     clock::{self, Clock, Moment},
     log, metric,
     proto::{Cause, ClientName, Error, Kind, Rounded, Verdict},
     settings::Settings,
-    voter::{Cast, Ear, Identity, Outcome, Seen, Standings, Voter},
+    voter::{Identity, Outcome, Seen, Standings, Voter, VoterEvents, VoterLayout},
 };
 
 /// Pause between two questions to a voter that does not say who it is.
@@ -32,7 +32,8 @@ const QUESTIONS: usize = 3;
 pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error> {
     let Builder { voters, replaced, security, mut settings, seed, clock, runtime } = builder;
     settings.check()?;
-    let Roll { origins, quorum, clusters } = Roll::call(&voters, replaced.as_ref(), &security)?;
+    let ConfiguredVoters { origins, quorum, clusters } =
+        ConfiguredVoters::check(&voters, replaced.as_ref(), &security)?;
     let replicas = settings.replica_acks.replicas;
     if let Some(Origin { label, .. }) = origins.iter().find(|it| it.is_inside && replicas > 0) {
         return Err(Error::invalid(format!(
@@ -42,7 +43,7 @@ pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error>
     }
     // Voters inside the process are nobody else's. A client that has only such lives in the
     // runtime's time, or in that of the machine which it was put on, and needs neither a name nor a
-    // roster: then a simulation repeats itself.
+    // configuration: then a simulation repeats itself.
     let is_inside = origins.iter().all(|origin| origin.is_inside);
     let clock = match clock {
         #[cfg(feature = "embedded")]
@@ -54,12 +55,12 @@ pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error>
     };
     let named = settings.client_name()?;
     let name = named.or_else(|| (!is_inside).then(ClientName::of_this_process));
-    settings.only_looks |= is_inside && settings.roster.is_none();
+    settings.only_looks |= is_inside && settings.configuration.is_none();
     let spread: Vec<bool> = origins.iter().map(|origin| origin.is_of_a_cluster).collect();
     settings.in_cluster = spread.contains(&true);
     let shares_a_cluster = clusters.iter().collect::<BTreeSet<_>>().len() < clusters.len();
     let labels = origins.iter().map(|origin| Arc::clone(&origin.label)).collect();
-    let cast = Cast { labels, clusters, spread, quorum };
+    let layout = VoterLayout { labels, clusters, spread, quorum };
     check_timers(runtime.as_ref())?;
     let runtime = match (runtime, Handle::try_current()) {
         (None, Ok(_)) if !matches!(clock, Clock::System) => None,
@@ -68,7 +69,7 @@ pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error>
     };
     let connecting = async move {
         let wakeups = Arc::<Wakeups>::default();
-        let panel = start(&origins, cast, &wakeups, &clock, &settings, shares_a_cluster);
+        let panel = start(&origins, layout, &wakeups, &clock, &settings, shares_a_cluster);
         let due = clock.now() + settings.connect_timeout;
         let reach = Reach { panel: &panel, clock: &clock, settings: &settings };
         let identities = reach.meet(due).await?;
@@ -84,7 +85,7 @@ pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error>
         }
         let coordinator = Coordinator::new(panel, clock, settings, wakeups, seed, name.as_ref());
         let coordinator = Arc::new(coordinator);
-        coordinator.join_roster(due).await?;
+        coordinator.join_configuration(due).await?;
         Ok(coordinator)
     };
     let Some(runtime) = runtime else { return connecting.await };
@@ -113,21 +114,21 @@ fn check_timers(asked: Option<&Handle>) -> Result<(), Error> {
 /// Starts the tasks of all voters, on the current runtime.
 fn start(
     origins: &[Origin],
-    cast: Cast,
+    layout: VoterLayout,
     wakeups: &Arc<Wakeups>,
     clock: &Clock,
     settings: &Settings,
     shares_a_cluster: bool,
 ) -> Panel {
     metric::describe();
-    let quorum = cast.quorum;
+    let quorum = layout.quorum;
     let standings =
-        Standings::new(cast, clock.clone(), settings.suspicion(), settings.belief(quorum));
+        Standings::new(layout, clock.clone(), settings.suspicion(), settings.configuration(quorum));
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let (wakeups, standings) = (Arc::clone(wakeups), Arc::clone(&standings));
         let seen = Seen { voter, standings: Arc::clone(&standings) };
-        let ear: Arc<dyn Ear> = Arc::new(VoterEar { voter, wakeups, standings });
-        let node = (origin.start)(ear, clock, settings);
+        let listener: Arc<dyn VoterEvents> = Arc::new(VoterListener { voter, wakeups, standings });
+        let node = (origin.start)(listener, clock, settings);
         Voter::spawn(Arc::clone(&origin.label), node, clock, settings.batch_size, seen)
     });
     let panel = Panel::new(voters.collect(), quorum, Arc::clone(&standings), shares_a_cluster);

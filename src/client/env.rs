@@ -54,8 +54,10 @@ const SETTINGS: [(&str, Set); 19] = [
         Ok(builder.allow_eviction(text.parse().map_err(|_| "`true` or `false` is expected")?))
     }),
     ("QUORATE_RESTART_GUARD", |builder, text| Ok(builder.restart_guard(restart_guard(text)?))),
-    ("QUORATE_ROSTER", |builder, text| {
-        Ok(builder.roster(text.parse().map_err(|_| "the number of a roster is expected")?))
+    ("QUORATE_VOTER_CONFIGURATION", |builder, text| {
+        Ok(builder.voter_configuration(
+            text.parse().map_err(|_| "the number of a voter configuration is expected")?,
+        ))
     }),
     ("QUORATE_CLIENT_NAME", |builder, text| Ok(builder.client_name(text))),
     ("QUORATE_PREFIX", |builder, text| Ok(builder.prefix(text))),
@@ -99,16 +101,16 @@ impl Builder {
     /// | `QUORATE_REPLICA_TIMEOUT` | [`replica_timeout`](Self::replica_timeout) |
     /// | `QUORATE_RESTART_GUARD` | [`restart_guard`](Self::restart_guard) |
     /// | `QUORATE_ALLOW_EVICTION` | [`allow_eviction`](Self::allow_eviction): `true` or `false` |
-    /// | `QUORATE_ROSTER` | [`roster`](Self::roster) |
+    /// | `QUORATE_VOTER_CONFIGURATION` | [`voter_configuration`](Self::voter_configuration) |
     /// | `QUORATE_CLIENT_NAME` | [`client_name`](Self::client_name) |
     /// | `QUORATE_PREFIX` | [`Builder::prefix`] |
     ///
     /// `QUORATE_VOTERS` or `QUORATE_CLUSTER` is required. Where both are set, the voters of both
     /// vote together.
     ///
-    /// Times are whole seconds, or have a unit, `ms`, `s`, `m`, `h` or `d`: `30`, `30s`, `500ms`. The
-    /// restart guard is `relative`, `strict` or `off`. A variable that is empty counts as not set. Other variables
-    /// that begin with `QUORATE_` are left to the program.
+    /// Times are whole seconds, or have a unit, `ms`, `s`, `m`, `h` or `d`: `30`, `30s`, `500ms`.
+    /// The restart guard is `relative`, `strict` or `off`. A variable that is empty counts as not
+    /// set. Other variables that begin with `QUORATE_` are left to the program.
     ///
     /// # Errors
     ///

@@ -41,7 +41,7 @@ fn every_setting_is_read() {
         ("QUORATE_BATCH_SIZE", "8", |builder| builder.batch_size(8)),
         ("QUORATE_ALLOW_EVICTION", "true", |builder| builder.allow_eviction(true)),
         ("QUORATE_RESTART_GUARD", "strict", |it| it.restart_guard(RestartGuard::Strict)),
-        ("QUORATE_ROSTER", "3", |builder| builder.roster(3)),
+        ("QUORATE_VOTER_CONFIGURATION", "3", |builder| builder.voter_configuration(3)),
         ("QUORATE_CLIENT_NAME", "web-1", |builder| builder.client_name("web-1")),
         ("QUORATE_PREFIX", "billing", |builder| builder.prefix("billing")),
     ];

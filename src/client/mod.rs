@@ -63,8 +63,9 @@ impl Quorate {
     /// [`is_not_connected`](Error::is_not_connected): no majority within the connect timeout
     /// (default 5 s), or a majority takes longer to answer than a tenth of the lease; each voter's
     /// cause is in it.
-    /// [`is_out_of_step`](Error::is_out_of_step): other clients of these voters believe otherwise
-    /// about the voters or the longest lease; see [`Builder::roster`].
+    /// [`is_configuration_mismatch`](Error::is_configuration_mismatch): other clients of these
+    /// voters believe otherwise about the voters or the longest lease; see
+    /// [`Builder::voter_configuration`].
     ///
     /// # Examples
     ///
@@ -81,7 +82,7 @@ impl Quorate {
     ///     Err(error) => match error.kind() {
     ///         ErrorKind::Invalid => println!("mend the settings: {error}"),
     ///         ErrorKind::NotConnected => println!("try again: {error}"),
-    ///         ErrorKind::OutOfStep => println!("give all clients the same voters: {error}"),
+    ///         ErrorKind::ConfigurationMismatch => println!("name the same voters: {error}"),
     ///         _ => return Err(error),
     ///     },
     /// }
@@ -163,9 +164,9 @@ impl Quorate {
     ///
     /// # Errors
     ///
-    /// The client is closed all the same. [`is_unconfirmed`](Error::is_unconfirmed): no majority has
-    /// confirmed the release of a hold in time. It names one of those, and says when the last of
-    /// them is [free](Error::frees_in): when its lease ends. A guard that was dropped before has
+    /// The client is closed all the same. [`is_unconfirmed`](Error::is_unconfirmed): no majority
+    /// has confirmed the release of a hold in time. It names one of those, and says when the last
+    /// of them is [free](Error::frees_in): when its lease ends. A guard that was dropped before has
     /// sent its release; nothing is said of it. [`is_closed`](Error::is_closed): this process was
     /// forked from the one that connected.
     ///

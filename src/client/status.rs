@@ -10,7 +10,7 @@ use crate::proto::{error_of, micros, millis};
 use crate::{
     acquire::Panel,
     clock::Clock,
-    proto::{Cause, Quarantined, Quorum, RosterEntry, ServerReport, Shard, Side, Sided},
+    proto::{Cause, ConfigurationEntry, Quarantined, Quorum, ServerReport, Shard, Side, Sided},
     voter::{ONLY, Outcome, VoterReply},
 };
 
@@ -64,7 +64,7 @@ pub struct VoterStatus {
     /// Why its vote does not count for new holds, where other clients disagree with this one about
     /// who the voters are: what each side believes. Or that this was not compared with the voter
     /// yet.
-    pub out_of_step: Option<String>,
+    pub configuration_mismatch: Option<String>,
 }
 
 impl Status {
@@ -145,7 +145,7 @@ impl fmt::Display for VoterStatus {
             (Err(cause), ..) => cause.fmt(f),
             (Ok(()), Some(why), _) => write!(f, "takes no new votes: {why}"),
             (Ok(()), None, Some(quarantined)) => quarantined.fmt(f),
-            (Ok(()), None, None) => match &self.out_of_step {
+            (Ok(()), None, None) => match &self.configuration_mismatch {
                 Some(why) => f.write_str(why),
                 None => f.write_str("connected"),
             },
@@ -204,18 +204,19 @@ impl Quorate {
             let connection = twin.map_or(connection, Err);
             let kept_out = standings.kept_out_longest(voter, clock.now());
             let quarantine = kept_out.map(|kept_out| kept_out.quarantined);
-            let out_of_step = standings.configuration.apart(voter).map(|why| why.to_string());
+            let configuration_mismatch =
+                standings.configuration.apart(voter).map(|why| why.to_string());
             found.push(VoterStatus {
                 voter: label.to_string(),
                 side: panel.quorum.side(voter),
                 counts: connection.is_ok()
                     && refuses.is_none()
                     && quarantine.is_none()
-                    && out_of_step.is_none(),
+                    && configuration_mismatch.is_none(),
                 connection,
                 refuses,
                 quarantine,
-                out_of_step,
+                configuration_mismatch,
             });
         }
         Status { voters: found }
@@ -243,8 +244,8 @@ pub struct Survey {
     #[cfg_attr(feature = "serde", serde(rename = "voter_deadline_ms", serialize_with = "millis"))]
     pub voter_deadline: Duration,
     /// What clients of these voters believe of the voters, the latest first: see
-    /// [`Builder::roster`](crate::Builder::roster).
-    pub roster: Vec<RosterEntry>,
+    /// [`Builder::voter_configuration`](crate::Builder::voter_configuration).
+    pub configuration: Vec<ConfigurationEntry>,
 }
 
 /// What the servers of one voter say of themselves.
@@ -318,7 +319,7 @@ impl Quorate {
             (wakes, servers.unwrap_or_else(|cause| vec![unheard(cause)]))
         });
         let (status, asked) = tokio::join!(self.status(), join_all(asked));
-        let roster = coordinator.roster().await;
+        let configuration = coordinator.voter_configuration().await;
         let surveyed = status.voters.into_iter().zip(asked).enumerate();
         let surveyed = surveyed.map(|(voter, (status, (wakes, servers)))| VoterSurvey {
             round_trip: standings.round_trip(voter).filter(|_| status.connection.is_ok()),
@@ -331,7 +332,7 @@ impl Quorate {
             lease: settings.lease,
             longest_lease: settings.longest_lease(),
             voter_deadline,
-            roster,
+            configuration,
         }
     }
 }
@@ -357,14 +358,14 @@ mod tests {
             connection,
             refuses: None,
             quarantine: None,
-            out_of_step: None,
+            configuration_mismatch: None,
         };
         let silent = Cause::TimedOut(Duration::from_millis(200));
         let status = Status { voters: vec![voter("a:1", Ok(())), voter("b:1", Err(silent))] };
         let written = |voter, counts, error| {
             json!({
                 "voter": voter, "counts": counts, "error": error, "refuses": null,
-                "quarantine": null, "out_of_step": null,
+                "quarantine": null, "configuration_mismatch": null,
             })
         };
         let error = json!({ "kind": "timed_out", "detail": 200 });

@@ -8,7 +8,7 @@ use crate::{
     clock::Clock,
     proto::{Error, Quorum},
     settings::Settings,
-    voter::{Address, ClusterNode, Ear, Looks, Node, Security, SingleNode, Topology},
+    voter::{Address, ClusterNode, Looks, Node, Security, SingleNode, Topology, VoterEvents},
 };
 
 /// A set of voters: what a [`Builder`](crate::Builder) has, or what its voters
@@ -180,8 +180,15 @@ impl Cluster {
         let origin = |voter: u16| {
             let (label, labels) = (Arc::clone(&labels[usize::from(voter)]), Arc::clone(&labels));
             let topology = Arc::clone(&topology);
-            Origin::server(label, true, move |ear, looks| {
-                ClusterNode::start(&topology, voter, Arc::clone(&labels), may_share, looks, ear)
+            Origin::server(label, true, move |listener, looks| {
+                ClusterNode::start(
+                    &topology,
+                    voter,
+                    Arc::clone(&labels),
+                    may_share,
+                    looks,
+                    listener,
+                )
             })
         };
         Ok((0..voters).map(origin).collect())
@@ -270,45 +277,56 @@ pub(super) struct Origin {
     pub(super) start: Box<Start>,
 }
 
-type Start = dyn Fn(Arc<dyn Ear>, &Clock, &Settings) -> Arc<dyn Node> + Send;
+type Start = dyn Fn(Arc<dyn VoterEvents>, &Clock, &Settings) -> Arc<dyn Node> + Send;
 
 impl Origin {
     fn server(
         label: Arc<str>,
         is_of_a_cluster: bool,
-        start: impl Fn(Arc<dyn Ear>, Looks) -> Arc<dyn Node> + Send + 'static,
+        start: impl Fn(Arc<dyn VoterEvents>, Looks) -> Arc<dyn Node> + Send + 'static,
     ) -> Self {
-        let start = move |ear, _: &Clock, settings: &Settings| {
+        let start = move |listener, _: &Clock, settings: &Settings| {
             let Settings { replica_acks: acks, may_evict, ref keys, .. } = *settings;
-            start(ear, Looks { acks, mark: Some(keys.mark()), may_evict, ..Looks::default() })
+            start(
+                listener,
+                Looks {
+                    acks,
+                    fingerprint: Some(keys.fingerprint()),
+                    may_evict,
+                    ..Looks::default()
+                },
+            )
         };
         Self { label, is_inside: false, is_of_a_cluster, start: Box::new(start) }
     }
 
     fn single(address: &Address) -> Self {
         let (label, address) = (Arc::clone(address.label()), address.clone());
-        Self::server(label, false, move |ear, looks| SingleNode::start(&address, ear, looks))
+        Self::server(label, false, move |listener, looks| {
+            SingleNode::start(&address, listener, looks)
+        })
     }
 
     #[cfg(feature = "embedded")]
     fn embedded(voter: EmbeddedVoter) -> Self {
         let label = voter.label().into();
-        let start = move |ear, clock: &Clock, _: &Settings| voter.connect(ear, clock.clone());
+        let start =
+            move |listener, clock: &Clock, _: &Settings| voter.connect(listener, clock.clone());
         Self { label, is_inside: true, is_of_a_cluster: false, start: Box::new(start) }
     }
 }
 
 /// The voters of a client, and how their votes are counted.
-pub(super) struct Roll {
+pub(super) struct ConfiguredVoters {
     pub(super) origins: Vec<Origin>,
     pub(super) quorum: Quorum,
     /// A number for each voter, the same for all that are parts of one cluster.
     pub(super) clusters: Vec<usize>,
 }
 
-impl Roll {
+impl ConfiguredVoters {
     /// Reads the addresses. What is in both of two sets is one voter.
-    pub(super) fn call(
+    pub(super) fn check(
         new: &VoterSet,
         old: Option<&VoterSet>,
         security: &Security,

@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct ServerLife {
     run_id: String,
-    /// What its mark calls its data; nothing where that is gone, until a client looks.
+    /// What its fingerprint calls its data; nothing where that is gone, until a client looks.
     pub(super) birth: String,
     durable: bool,
     /// Since its start.
@@ -86,8 +86,8 @@ impl ServerLife {
         self.known = self.up;
     }
 
-    /// The mark is gone, alone or with all else.
-    pub(super) fn lose_mark(&mut self) {
+    /// The fingerprint is gone, alone or with all else.
+    pub(super) fn lose_fingerprint(&mut self) {
         self.birth.clear();
     }
 
@@ -104,7 +104,7 @@ impl ServerLife {
         }
     }
 
-    /// What it says to a client that looks, and leaves a mark where there is none.
+    /// What it says to a client that looks, and leaves a fingerprint where there is none.
     pub(super) fn identity(&mut self, now: Moment) -> Identity {
         if self.birth.is_empty() {
             self.name(fresh_id(), now);
@@ -112,7 +112,12 @@ impl ServerLife {
         let (age, began) = (now.since(self.named), self.kept.since(self.named));
         Identity {
             run_id: self.run_id.clone(),
-            birth: Some(Birth { mark: "".into(), name: self.birth.as_str().into(), age, began }),
+            birth: Some(Birth {
+                fingerprint: "".into(),
+                name: self.birth.as_str().into(),
+                age,
+                began,
+            }),
             age: self.known.by(now),
             durable: self.durable,
             ..Identity::default()

@@ -24,7 +24,7 @@ use crate::{
     clock::{Clock, Machine, Moment},
     proto::{Cause, Reason},
     scripts::Value,
-    voter::{Birth, Call, Ear, KeySearch, KeysFound, ONLY, Outcome, Stamp, lock},
+    voter::{Birth, Call, KeySearch, KeysFound, ONLY, Outcome, Stamp, VoterEvents, lock},
 };
 
 /// How often a client looks who a voter is, as it does at a server.
@@ -76,21 +76,21 @@ enum ServerCondition {
 /// Is told of each script that ran.
 pub(super) type Observer = Box<dyn Fn(&Ran<'_>) + Send + Sync>;
 
-/// What is left to do once the mutex is free: ears may call the voter, and so may what they own when
-/// it is dropped.
+/// What is left to do once the mutex is free: listeners may call the voter, and so may what they own
+/// when it is dropped.
 type After = Box<dyn FnOnce(&Arc<Server>) + Send>;
 
 /// A connection of a client that is still there.
 pub(super) struct Link {
     /// Which client it is: the label of its machine, or the number of its connection.
     client: Arc<str>,
-    ear: Arc<dyn Ear>,
+    listener: Arc<dyn VoterEvents>,
     clock: Clock,
     /// Where the timers of what is under way run.
     runtime: Handle,
-    /// Whether the ear was told last that it stands.
+    /// Whether the listener was told last that it stands.
     stands: bool,
-    /// How often the ear is still to be told who answers: until then no script passes.
+    /// How often the listener is still to be told who answers: until then no script passes.
     unmet: usize,
     /// What the data were called when the connection was made.
     birth: Option<Birth>,
@@ -189,14 +189,14 @@ impl ServerState {
         self.database.is_full = false;
         let reply = lua::command(&mut self.database, words)?;
         if words[0].eq_ignore_ascii_case("FLUSHALL") {
-            self.life.lose_mark();
+            self.life.lose_fingerprint();
         }
         Ok(reply)
     }
 
     pub(super) fn wipe(&mut self) {
         self.database.keyspace.clear();
-        self.life.lose_mark();
+        self.life.lose_fingerprint();
     }
 
     /// From now on nothing gets to its disk.
@@ -274,12 +274,12 @@ impl ServerState {
 
 /// Connections.
 impl ServerState {
-    fn connect(&mut self, ear: Arc<dyn Ear>, clock: Clock) -> ConnectionId {
+    fn connect(&mut self, listener: Arc<dyn VoterEvents>, clock: Clock) -> ConnectionId {
         let id = self.count();
         let machine = clock.machine().map(|machine| machine.label().into());
         let link = Link {
             client: machine.unwrap_or_else(|| id.to_string().into()),
-            ear,
+            listener,
             clock,
             runtime: Handle::current(),
             stands: false,
@@ -303,7 +303,7 @@ impl ServerState {
         let Some(link) = self.links.remove(&id) else { return };
         self.after.push(Box::new(move |_| {
             if link.stands {
-                link.ear.parted(ONLY, None);
+                link.listener.parted(ONLY, None);
             }
         }));
     }
@@ -348,8 +348,8 @@ impl ServerState {
             askers.append(&mut link.forsaken);
             (link.last_there, link.last_back) = (self.now, self.now);
             if mem::take(&mut link.stands) {
-                let ear = Arc::clone(&link.ear);
-                self.after.push(Box::new(move |_| ear.parted(ONLY, Some(why))));
+                let listener = Arc::clone(&link.listener);
+                self.after.push(Box::new(move |_| listener.parted(ONLY, Some(why))));
             }
         }
         let (lost, stays): (BTreeMap<_, _>, _) = mem::take(&mut self.under_way)
@@ -368,22 +368,22 @@ impl ServerState {
         for channel in &link.wanted {
             self.database.channels.subscribe(id, channel);
         }
-        let ear = Arc::clone(&link.ear);
+        let listener = Arc::clone(&link.listener);
         self.stand_up(id);
-        self.after.push(Box::new(move |_| ear.missed()));
+        self.after.push(Box::new(move |_| listener.missed()));
     }
 
-    /// The connection stands from now on: its ear is to be told who answers.
+    /// The connection stands from now on: its listener is to be told who answers.
     fn stand_up(&mut self, id: ConnectionId) {
         let Some(link) = self.links.get_mut(&id) else { return };
         link.stands = true;
         link.unmet += 1;
-        let (asked, ear) = (link.clock.now(), Arc::clone(&link.ear));
+        let (asked, listener) = (link.clock.now(), Arc::clone(&link.listener));
         let stamp = Stamp { shown: self.machine.wall(), asked, answered: asked };
         let identity = self.life.identity(self.now);
         link.birth.clone_from(&identity.birth);
         self.after.push(Box::new(move |server| {
-            let needs_a_name = ear.met(ONLY, &identity, Some(stamp));
+            let needs_a_name = listener.met(ONLY, &identity, Some(stamp));
             let state = &mut *lock(&server.state);
             if needs_a_name {
                 state.rename(identity.birth.as_ref());
@@ -402,11 +402,11 @@ impl ServerState {
     /// The answer to that has arrived.
     fn show(&mut self, id: ConnectionId, asked: Moment) {
         let Some(link) = self.links.get(&id).filter(|link| link.stands) else { return };
-        let (answered, ear) = (link.clock.now(), Arc::clone(&link.ear));
+        let (answered, listener) = (link.clock.now(), Arc::clone(&link.listener));
         let stamp = Stamp { shown: self.machine.wall(), asked, answered };
         let identity = self.life.identity(self.now);
         self.after.push(Box::new(move |server| {
-            if ear.seen(ONLY, &identity, Some(stamp)) {
+            if listener.seen(ONLY, &identity, Some(stamp)) {
                 lock(&server.state).rename(identity.birth.as_ref());
             }
         }));
@@ -484,8 +484,9 @@ impl ServerState {
                 }
                 Parcel { content: Content::Message(message), connection, .. } => {
                     let Some(link) = self.links.get(&connection) else { continue };
-                    let ear = Arc::clone(&link.ear);
-                    self.after.push(Box::new(move |_| ear.called(&message.channel, &message.text)));
+                    let listener = Arc::clone(&link.listener);
+                    self.after
+                        .push(Box::new(move |_| listener.called(&message.channel, &message.text)));
                 }
                 request => self.serve(request),
             }
@@ -584,7 +585,7 @@ impl ServerState {
         if let Ok(Reply::List(entries)) = &mut reply
             && call.script.votes
         {
-            // Its mark is none of its keys.
+            // Its fingerprint is none of its keys.
             entries.push(Reply::Text(self.life.birth.clone()));
         }
         reply.map(Value::from).map_err(|message| Cause::Rejected(Reason::of_server(message)))

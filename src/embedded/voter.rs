@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    voter::{Ear, Node},
+    voter::{Node, VoterEvents},
 };
 
 /// A voter inside the process. Clones are the same voter.
@@ -147,18 +147,18 @@ impl EmbeddedVoter {
         self.0.act(|state| state.restart_with_copy(keyspace, &life));
     }
 
-    /// Deletes the mark by which clients know the data, and nothing else. Clients learn of it as of
-    /// [`wipe`](Self::wipe), and give the data another name when they look next.
+    /// Deletes the fingerprint by which clients know the data, and nothing else. Clients learn of
+    /// it as of [`wipe`](Self::wipe), and give the data another name when they look next.
     ///
     /// ```
     /// let voter = quorate::embedded::EmbeddedVoter::new("a");
     /// voter.command(&["SET", "key", "value"])?;
-    /// voter.lose_mark();
+    /// voter.lose_fingerprint();
     /// assert_eq!(voter.keys(), ["key"]);
     /// # Ok::<(), String>(())
     /// ```
-    pub fn lose_mark(&self) {
-        self.0.act(|state| state.life.lose_mark());
+    pub fn lose_fingerprint(&self) {
+        self.0.act(|state| state.life.lose_fingerprint());
     }
 
     /// Lets each client look so often who the voter is, instead of every ten seconds as at a
@@ -213,8 +213,8 @@ impl EmbeddedVoter {
     }
 
     /// Connects a client. To be called on its runtime.
-    pub(crate) fn connect(&self, ear: Arc<dyn Ear>, clock: Clock) -> Arc<dyn Node> {
-        Arc::new(Connection::open(Arc::clone(&self.0), ear, clock))
+    pub(crate) fn connect(&self, listener: Arc<dyn VoterEvents>, clock: Clock) -> Arc<dyn Node> {
+        Arc::new(Connection::open(Arc::clone(&self.0), listener, clock))
     }
 
     /// Lets the voter claim to have run, and to have forgotten nothing, for so long by now. From

@@ -116,7 +116,8 @@ impl LockRequest {
     }
 
     /// Of a hold that is granted at this moment, later by what it has still to hear of a pause. Who
-    /// enters again leaves it as it is: its end is not put off, and nobody else's work is cut short.
+    /// enters again leaves it as it is: its end is not put off, and nobody else's work is cut
+    /// short.
     fn limit(&self, granted: Moment) -> Option<HoldLimit> {
         self.hold_at_most.map(|most| HoldLimit::new(most, granted))
     }
@@ -185,7 +186,7 @@ impl LockRequest {
             Inherited::Hold(won, _)
                 if won.asked_rules() != self.record.rules()
                     || !won.is_in_time(standings.stood_still(), clock.now())
-                    || standings.configuration.out_of_step().is_some() =>
+                    || standings.configuration.mismatch().is_some() =>
             {
                 Inherited::Nothing
             }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     clock::Moment,
-    kinds::Speech,
+    kinds::AnnouncedValue,
     proto::{Error, HoldId, HoldLimit, Lease, RoundEnd, Rules, Slots, Terms, Token},
 };
 
@@ -189,8 +189,8 @@ impl Entry {
     }
 
     /// What a leader says of itself.
-    pub(crate) fn speech(&self) -> Option<&Speech> {
-        self.hold.record.speech()
+    pub(crate) fn announced(&self) -> Option<&AnnouncedValue> {
+        self.hold.record.announced()
     }
 
     pub(crate) fn slots(&self) -> Option<&Slots> {

@@ -287,8 +287,8 @@ impl Hold {
         self.lost_because(loss.told().1, state.failed.clone())
     }
 
-    /// The votes turned out to be gone, when they were given back or relied on; counted once, though
-    /// several calls may find it at the same time.
+    /// The votes turned out to be gone, when they were given back or relied on; counted once,
+    /// though several calls may find it at the same time.
     pub(super) fn found_lost(&self, loss: HoldLoss, verdicts: Vec<Verdict>) -> Error {
         let mut state = self.state();
         match state.end {
@@ -379,10 +379,12 @@ impl Hold {
         let duty = state.lease.duty(now);
         let Panel { standings, voters, .. } = self.coordinator.panel();
         let configuration = &standings.configuration;
-        if duty != Duty::Lost && !state.lease.is_fixed() && configuration.out_of_step().is_some() {
-            let why = |voter| configuration.apart(voter).map_or(Cause::Unheard, Cause::OutOfStep);
+        if duty != Duty::Lost && !state.lease.is_fixed() && configuration.mismatch().is_some() {
+            let why = |voter| {
+                configuration.apart(voter).map_or(Cause::Unheard, Cause::ConfigurationMismatch)
+            };
             state.failed = (0..voters.len()).map(|voter| Verdict::Unknown(why(voter))).collect();
-            self.lose(state, HoldLoss::OutOfStep);
+            self.lose(state, HoldLoss::ConfigurationMismatch);
             return false;
         }
         let due = match duty {
@@ -500,7 +502,7 @@ pub(super) enum HoldLoss {
     Abandoned,
     /// Another one was lost that was acquired together with it.
     Forsaken,
-    OutOfStep,
+    ConfigurationMismatch,
 }
 
 impl HoldLoss {
@@ -526,7 +528,9 @@ impl HoldLoss {
             Self::Vanished => ("vanished", "a majority of voters no longer had its vote"),
             Self::Abandoned => ("abandoned", "the runtime on which its client lived has ended"),
             Self::Forsaken => ("forsaken", "another lock of the same guard was lost"),
-            Self::OutOfStep => ("out_of_step", "clients disagree about the voters"),
+            Self::ConfigurationMismatch => {
+                ("configuration_mismatch", "clients disagree about the voters")
+            }
         };
         (reason, text.into())
     }
@@ -556,7 +560,7 @@ mod tests {
             (HoldLoss::Vanished, "a majority of voters no longer had its vote"),
             (HoldLoss::Abandoned, "the runtime on which its client lived has ended"),
             (HoldLoss::Forsaken, "another lock of the same guard was lost"),
-            (HoldLoss::OutOfStep, "clients disagree about the voters"),
+            (HoldLoss::ConfigurationMismatch, "clients disagree about the voters"),
         ] {
             assert_eq!(loss.told().1, told);
         }

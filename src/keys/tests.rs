@@ -11,7 +11,7 @@ fn hash_tag(key: &str) -> &str {
 #[test]
 fn marks_and_what_is_no_whole_key_are_no_locks() {
     let prefix = Prefix::default();
-    for key in [&*prefix.mark(), "quorate:{a"] {
+    for key in [&*prefix.fingerprint(), "quorate:{a"] {
         assert_eq!(prefix.parts(key), None, "{key}");
     }
 }
@@ -33,10 +33,10 @@ proptest! {
     }
 
     #[test]
-    fn no_lock_has_the_hash_tag_of_a_mark(name in "[%voter257BD{}#]{1,10}") {
+    fn no_lock_has_the_hash_tag_of_a_fingerprint(name in "[%voter257BD{}#]{1,10}") {
         let prefix = Prefix::default();
-        let (mark, lock) = (prefix.mark(), prefix.stem(&LockName::parse(&name).unwrap()));
-        prop_assert!(!hash_tag(&lock).starts_with(hash_tag(&mark)), "{} {}", lock, mark);
+        let (fingerprint, lock) = (prefix.fingerprint(), prefix.stem(&LockName::parse(&name).unwrap()));
+        prop_assert!(!hash_tag(&lock).starts_with(hash_tag(&fingerprint)), "{} {}", lock, fingerprint);
     }
 
     #[test]

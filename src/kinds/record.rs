@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Speech, form::Form, kind::Kind};
+use super::{AnnouncedValue, form::Form, kind::Kind};
 use crate::{
     keys::{Prefix, Word},
-    proto::{Circle, Done, HoldId, HoldIds, LockName, Rules, Slots, Ticket, Token},
+    proto::{Done, HoldId, HoldIds, LockName, Rules, SlotOrder, Slots, Ticket, Token},
     scripts::{Script, once},
     voter::{Call, Request},
 };
@@ -102,8 +102,8 @@ impl LockInfo {
     }
 
     /// In which order a hold looks for free slots; `None` where there are none.
-    pub(crate) fn circle(&self, hold: &HoldId) -> Option<Circle> {
-        self.permits.map(|permits| Circle::of(hold, permits))
+    pub(crate) fn slot_order(&self, hold: &HoldId) -> Option<SlotOrder> {
+        self.permits.map(|permits| SlotOrder::of(hold, permits))
     }
 
     fn has_channel(&self) -> bool {
@@ -124,7 +124,7 @@ impl LockInfo {
 
 /// From where a lock is asked for.
 #[derive(Clone, Debug)]
-enum Stand {
+enum AskedFrom {
     /// From nowhere yet.
     Anywhere,
     /// From a place in the queue.
@@ -137,9 +137,9 @@ enum Stand {
 #[derive(Clone, Debug)]
 pub(crate) struct LockRecord {
     info: Arc<LockInfo>,
-    stand: Stand,
+    asked_from: AskedFrom,
     /// What the candidate says that asks for it.
-    speech: Option<Arc<Speech>>,
+    announced: Option<Arc<AnnouncedValue>>,
 }
 
 impl LockRecord {
@@ -178,22 +178,22 @@ impl LockRecord {
         };
         let other_side = kind.other_side.map(|label| info.name_of(label).into());
         let info = Arc::new(LockInfo { key, other_side, ..info });
-        Self { info, stand: Stand::Anywhere, speech: None }
+        Self { info, asked_from: AskedFrom::Anywhere, announced: None }
     }
 
     /// The same as a candidate asks for it.
-    pub(crate) fn with_speech(&self, speech: &Arc<Speech>) -> Self {
-        Self { speech: Some(Arc::clone(speech)), ..self.clone() }
+    pub(crate) fn announcing(&self, announced: &Arc<AnnouncedValue>) -> Self {
+        Self { announced: Some(Arc::clone(announced)), ..self.clone() }
     }
 
     /// What the candidate says of itself who asks with this.
-    pub(crate) fn speech(&self) -> Option<&Speech> {
-        self.speech.as_deref()
+    pub(crate) fn announced(&self) -> Option<&AnnouncedValue> {
+        self.announced.as_deref()
     }
 
     /// This lock as it is asked for from a place in its queue.
     pub(crate) fn at_place(&self, place: &HoldId) -> Self {
-        Self { stand: Stand::Place(place.clone()), ..self.clone() }
+        Self { asked_from: AskedFrom::Place(place.clone()), ..self.clone() }
     }
 
     /// The lock that this one grants to its own holder, as it is asked for under that hold.
@@ -206,7 +206,7 @@ impl LockRecord {
         };
         let form = Arc::new(form.of(grants));
         let read = Self::new(name.clone(), [lock, Arc::clone(stem)], form, None);
-        Some(Self { stand: Stand::Write(hold.clone()), ..read })
+        Some(Self { asked_from: AskedFrom::Write(hold.clone()), ..read })
     }
 
     pub(crate) fn info(&self) -> &LockInfo {
@@ -237,9 +237,9 @@ impl LockRecord {
 
     /// The hold of an attempt without a place in a queue.
     pub(crate) fn hold(&self, ids: &HoldIds) -> HoldId {
-        match &self.stand {
-            Stand::Write(hold) => ids.under(hold),
-            Stand::Anywhere | Stand::Place(_) => self.info.fresh(ids),
+        match &self.asked_from {
+            AskedFrom::Write(hold) => ids.under(hold),
+            AskedFrom::Anywhere | AskedFrom::Place(_) => self.info.fresh(ids),
         }
     }
 
@@ -253,21 +253,21 @@ impl LockRecord {
     }
 
     fn ask_as_candidate(&self, script: &'static Script, ask: &Ask<'_>) -> Call {
-        let said = self.speech.as_ref().map(|speech| speech.first(ask.token));
+        let said = self.announced.as_ref().map(|announced| announced.first(ask.token));
         self.request(script, ask, said.as_deref())
     }
 
     pub(crate) fn renew(&self, ask: &Ask<'_>) -> Call {
-        let said = self.speech.as_ref().map(|speech| speech.latest(ask.token));
+        let said = self.announced.as_ref().map(|announced| announced.latest(ask.token));
         self.request(self.kind().renew, ask, said.as_deref())
     }
 
     /// Sets how often the hold is entered. At 0 the voter takes its vote back, takes the place out
     /// of the queue, and calls the next waiter.
     pub(crate) fn release(&self, hold: &HoldId, count: u32) -> Call {
-        let place = match &self.stand {
-            Stand::Place(place) => Some(place),
-            Stand::Anywhere | Stand::Write(_) => None,
+        let place = match &self.asked_from {
+            AskedFrom::Place(place) => Some(place),
+            AskedFrom::Anywhere | AskedFrom::Write(_) => None,
         };
         self.give_back(&Ask { count, place, ..Ask::new(hold, self.info.form.lease()) })
     }
@@ -341,7 +341,8 @@ impl LockRecord {
     fn request(&self, script: &'static Script, ask: &Ask<'_>, said: Option<&str>) -> Call {
         let LockInfo { form, permits, wanted, .. } = &*self.info;
         let slots = ask.slots.map(Slots::text);
-        let start = ask.hold.and_then(|hold| self.info.circle(hold)).map(|circle| circle.start);
+        let start =
+            ask.hold.and_then(|hold| self.info.slot_order(hold)).map(|slot_order| slot_order.start);
         let arg = |label: &&'static str| match *label {
             "hold" => ask.hold.map(HoldId::text).into(),
             "floor" | "token" => ask.token.map(Word::number).into(),

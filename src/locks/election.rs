@@ -21,7 +21,7 @@ use super::{
 use crate::{
     acquire::{Coordinator, ElectionWatch},
     hold::{Entry, LockRequest, Lost},
-    kinds::{ELECTION, LockRecord, Speech},
+    kinds::{AnnouncedValue, ELECTION, LockRecord},
     proto::{Error, HoldId, Leader, LeaderValue, Token},
     signal::Signal,
 };
@@ -153,8 +153,8 @@ impl Election {
     }
 
     fn candidacy(&self, value: &[u8]) -> Result<LockRequest, Error> {
-        let speech = Speech::of(LeaderValue::new(value)?);
-        Ok(self.0.request_of(self.0.record(&ELECTION)?.with_speech(&speech)))
+        let announced = AnnouncedValue::of(LeaderValue::new(value)?);
+        Ok(self.0.request_of(self.0.record(&ELECTION)?.announcing(&announced)))
     }
 
     /// Asks who leads. `None`: nobody.
@@ -179,8 +179,8 @@ impl Election {
     ///
     /// It listens to the voters, and asks all of them when some of them say that something has
     /// changed, when messages may have been lost, when the lease of the leader would end, and by
-    /// the [poll interval](crate::Builder::poll_interval). So it shows a change within a round trip,
-    /// and misses no change that lasts. It never shows a leader whom no majority names, nor a
+    /// the [poll interval](crate::Builder::poll_interval). So it shows a change within a round
+    /// trip, and misses no change that lasts. It never shows a leader whom no majority names, nor a
     /// candidate that has not won, and a value that was replaced never comes back.
     ///
     /// Nothing is sent before the stream is polled.
@@ -237,8 +237,8 @@ impl Election {
 
 // The guard of a leader.
 
-fn given_speech(entry: &Entry) -> &Speech {
-    entry.speech().expect("every candidate says something")
+fn given_value(entry: &Entry) -> &AnnouncedValue {
+    entry.announced().expect("every candidate says something")
 }
 
 /// Proof that this client leads an [`Election`](crate::Election), for as long as
@@ -384,7 +384,7 @@ impl Leadership {
     /// ```
     pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<(), Error> {
         let value = LeaderValue::new(value.as_ref())?;
-        self.0.tell(|| given_speech(&self.0).change(value), "a new value").await
+        self.0.tell(|| given_value(&self.0).change(value), "a new value").await
     }
 
     /// Gives the lead to the next candidate, at once. Returns when a majority has confirmed; slow

@@ -7,7 +7,9 @@
 
 use std::{mem, sync::Arc, time::Duration};
 
-use super::{Belief, Cause, Change, Gauge, Moment, Quorum, RosterEntry, Rounded, Verdict};
+use super::{
+    Cause, Change, ConfigurationEntry, Gauge, Moment, Quorum, Rounded, Verdict, VoterConfiguration,
+};
 
 /// Between two comparisons with a voter.
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -24,7 +26,7 @@ const LATE: Duration = INTERVAL.saturating_mul(3);
 #[derive(Debug)]
 pub struct Comparison {
     quorum: Quorum,
-    belief: Belief,
+    configuration: VoterConfiguration,
     voters: Vec<ComparedVoter>,
     progress: Progress,
     /// A majority was heard before anything was said: who is refused leaves nothing behind.
@@ -61,7 +63,7 @@ struct ComparedVoter {
     /// The last question said what this client believes.
     is_told: bool,
     /// What it had when it was last heard.
-    heard: Option<(Moment, Vec<RosterEntry>)>,
+    heard: Option<(Moment, Vec<ConfigurationEntry>)>,
     /// Why it was not heard since.
     silent: Option<Cause>,
     /// What its clients believe that clashes with what this one does.
@@ -70,7 +72,7 @@ struct ComparedVoter {
 
 /// What a voter is to be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RosterQuestion {
+pub struct ConfigurationQuestion {
     pub voter: usize,
     /// It is told what this client believes, and keeps it if that agrees with others.
     pub tells: bool,
@@ -95,19 +97,19 @@ pub enum JoinNext {
 
 impl Comparison {
     /// `spread`: which voters are spread over the servers of a cluster.
-    pub fn new(belief: Belief, quorum: Quorum, spread: Vec<bool>) -> Self {
+    pub fn new(configuration: VoterConfiguration, quorum: Quorum, spread: Vec<bool>) -> Self {
         let voter = |is_spread| ComparedVoter { is_spread, ..ComparedVoter::default() };
         let voters = spread.into_iter().map(voter).collect();
-        Self { quorum, belief, voters, progress: Progress::Apart, has_looked: false }
+        Self { quorum, configuration, voters, progress: Progress::Apart, has_looked: false }
     }
 
-    pub fn belief(&self) -> Belief {
-        self.belief
+    pub fn configuration(&self) -> VoterConfiguration {
+        self.configuration
     }
 
     /// For how long after this client was there others must agree with it.
     pub fn counts(&self) -> Duration {
-        self.belief.longest_lease + LATE
+        self.configuration.longest_lease + LATE
     }
 
     /// From now on this client compares, and only voters count that it has compared with.
@@ -122,14 +124,14 @@ impl Comparison {
     }
 
     /// The voters whose turn it is, and those with a new connection. They are told what this client
-    /// believes unless it is out of step.
-    pub fn ask(&mut self, now: Moment) -> Vec<RosterQuestion> {
+    /// believes unless its configuration differs.
+    pub fn ask(&mut self, now: Moment) -> Vec<ConfigurationQuestion> {
         match self.progress {
             Progress::Apart | Progress::Late(_) | Progress::Closed => return Vec::new(),
             Progress::Joining(_) => {}
             Progress::Joined => self.has_looked |= self.reaches(now),
         }
-        let tells = self.has_looked && self.out_of_step().is_none() && self.reaches(now);
+        let tells = self.has_looked && self.mismatch().is_none() && self.reaches(now);
         let mut questions = Vec::new();
         for voter in 0..self.voters.len() {
             let it = &self.voters[voter];
@@ -138,7 +140,7 @@ impl Comparison {
             if it.is_asked || now < it.due && !is_news {
                 continue;
             }
-            questions.push(RosterQuestion { voter, tells, heard: self.carried(voter, now) });
+            questions.push(ConfigurationQuestion { voter, tells, heard: self.carried(voter, now) });
             let it = &mut self.voters[voter];
             (it.is_asked, it.is_told, it.asked_on) = (true, tells, it.connections);
         }
@@ -157,7 +159,7 @@ impl Comparison {
         &mut self,
         voter: usize,
         label: &str,
-        entries: Result<Vec<RosterEntry>, Cause>,
+        entries: Result<Vec<ConfigurationEntry>, Cause>,
         now: Moment,
     ) -> Option<Change> {
         let it = &mut self.voters[voter];
@@ -185,7 +187,7 @@ impl Comparison {
         let (Progress::Joining(started) | Progress::Late(started)) = self.progress else {
             return JoinNext::Joined;
         };
-        if let Some(why) = self.out_of_step() {
+        if let Some(why) = self.mismatch() {
             return JoinNext::Refused(why);
         }
         let is_over = now >= due;
@@ -217,11 +219,11 @@ impl Comparison {
         let is_compared = it.is_spread || it.compared_on == Some(it.connections);
         let unknown = self.progress != Progress::Apart && !is_compared;
         let unknown = unknown.then(|| "not yet compared with its other clients".into());
-        self.out_of_step().or(unknown)
+        self.mismatch().or(unknown)
     }
 
     /// What clients of any voter believe of the voters that clashes with what this one does.
-    pub fn out_of_step(&self) -> Option<Arc<str>> {
+    pub fn mismatch(&self) -> Option<Arc<str>> {
         self.voters.iter().find_map(|voter| voter.clash.clone())
     }
 
@@ -230,7 +232,7 @@ impl Comparison {
         if self.progress != Progress::Apart {
             self.progress = Progress::Closed;
         }
-        let (gauge, is_counted) = (Gauge::OutOfStep, false);
+        let (gauge, is_counted) = (Gauge::ConfigurationMismatch, false);
         let changes = self.voters.iter_mut().enumerate().filter_map(|(voter, it)| {
             it.clash.take()?;
             Some(Change::Counted { voter, gauge, is_counted })
@@ -246,7 +248,7 @@ impl Comparison {
             .reached(|voter| self.voters[voter].heard.as_ref().is_some_and(|it| !is_late(it)))
     }
 
-    /// Whether a connected voter did not answer: perhaps its roster clashes.
+    /// Whether a connected voter did not answer: perhaps its configuration clashes.
     fn is_unclear(&self) -> bool {
         self.voters.iter().any(|voter| {
             let is_silent = matches!(voter.silent, Some(Cause::TimedOut(_) | Cause::Broken(_)));
@@ -273,10 +275,10 @@ impl Comparison {
     }
 
     /// What each side believes, and what to do.
-    fn explain(&self, voter: &str, other: &RosterEntry) -> String {
-        let (mine, theirs) = (self.belief, other.belief());
-        let Belief { number, voters, replaced, .. } = theirs.unwrap_or_default();
-        let advice = if theirs != Some(Belief { number, voters, replaced, ..mine }) {
+    fn explain(&self, voter: &str, other: &ConfigurationEntry) -> String {
+        let (mine, theirs) = (self.configuration, other.configuration());
+        let VoterConfiguration { number, voters, replaced, .. } = theirs.unwrap_or_default();
+        let advice = if theirs != Some(VoterConfiguration { number, voters, replaced, ..mine }) {
             "all clients need the same longest lease, drift and restart guard, and releases with \
              the same records"
         } else if mine.number.abs_diff(number) <= 1 && mine.voters != voters {
@@ -289,7 +291,7 @@ impl Comparison {
         let back = if is_ahead { " and with clients in between that have both sets" } else { "" };
         let left = Rounded(self.counts().max(other.counts).saturating_sub(other.seen));
         format!(
-            "this client is out of step with others of voter {voter}: it has {mine}; others have \
+            "configuration mismatch with other clients of voter {voter}: it has {mine}; others have \
              {other}; {advice}; this one is let in after {left} without the others{back}"
         )
     }

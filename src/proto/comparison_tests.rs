@@ -12,8 +12,8 @@ fn due() -> Moment {
     at(10)
 }
 
-fn belief(number: u32, voters: usize, replaced: Option<usize>) -> Belief {
-    Belief {
+fn configuration(number: u32, voters: usize, replaced: Option<usize>) -> VoterConfiguration {
+    VoterConfiguration {
         number,
         voters,
         replaced,
@@ -27,16 +27,17 @@ fn belief(number: u32, voters: usize, replaced: Option<usize>) -> Belief {
 /// A client that is about to connect to so many voters, which all have connections.
 fn of(quorum: Quorum) -> Comparison {
     let mut sets = quorum.each().map(|(_, set)| set.len());
-    let belief = belief(2, sets.next().unwrap(), sets.next());
-    let mut comparison = Comparison::new(belief, quorum, vec![false; quorum.voters()]);
+    let configuration = configuration(2, sets.next().unwrap(), sets.next());
+    let mut comparison = Comparison::new(configuration, quorum, vec![false; quorum.voters()]);
     (0..quorum.voters()).for_each(|voter| comparison.note_connection(voter));
     comparison.begin(at(0));
     comparison
 }
 
-fn entry(belief: Belief, clashes: bool) -> RosterEntry {
+fn entry(configuration: VoterConfiguration, clashes: bool) -> ConfigurationEntry {
     let clashes = u8::from(clashes);
-    RosterEntry::read(&format!("{clashes} 1000 75000 {}\tweb-1", belief.text())).unwrap()
+    ConfigurationEntry::read(&format!("{clashes} 1000 75000 {}\tweb-1", configuration.text()))
+        .unwrap()
 }
 
 /// It tells of nobody who disagrees.
@@ -45,7 +46,7 @@ fn agrees(comparison: &mut Comparison, voter: usize, now: Moment) -> Option<Chan
 }
 
 fn disagrees(comparison: &mut Comparison, voter: usize, now: Moment) -> Option<Change> {
-    let entries = Ok(vec![entry(belief(2, 7, None), true)]);
+    let entries = Ok(vec![entry(configuration(2, 7, None), true)]);
     comparison.note_answer(voter, "it", entries, now)
 }
 
@@ -107,10 +108,10 @@ fn who_is_refused_has_said_nothing() {
     assert!(disagrees(&mut comparison, 2, at(0)).is_some());
     let JoinNext::Refused(why) = comparison.join(at(0), due()) else { panic!("it is refused") };
     assert!(
-        why.starts_with("this client is out of step with others of voter it: it has "),
+        why.starts_with("configuration mismatch with other clients of voter it: it has "),
         "{why}"
     );
-    assert!(why.contains("others have roster 2 with 7 voters"), "{why}");
+    assert!(why.contains("others have configuration 2 with 7 voters"), "{why}");
     assert!(why.ends_with("this one is let in after 74s without the others"), "{why}");
     assert!(comparison.ask(at(0)).iter().all(|question| !question.tells));
 }
@@ -182,7 +183,7 @@ fn a_new_connection_is_compared_at_once_and_its_voter_counts_then() {
     assert_eq!(asked(&mut comparison, at(16)), (vec![0, 2], true));
 }
 
-// No vote of any voter counts: it may be out of step with the clients of others, too.
+// No vote of any voter counts: it may be of another configuration with the clients of others, too.
 #[test]
 fn a_clash_that_is_found_later_takes_all_votes_until_it_is_over() {
     let mut comparison = joined(at(1));
@@ -192,7 +193,7 @@ fn a_clash_that_is_found_later_takes_all_votes_until_it_is_over() {
         panic!("it is news")
     };
     assert_eq!(agrees(&mut comparison, 0, at(16)), None);
-    assert!((0..3).all(|voter| comparison.apart(voter) == comparison.out_of_step()));
+    assert!((0..3).all(|voter| comparison.apart(voter) == comparison.mismatch()));
     // It only asks now, and a voter that hears nothing counts no more.
     comparison.note_connection(2);
     agrees(&mut comparison, 2, at(16));
@@ -218,7 +219,7 @@ fn a_client_of_both_sets_speaks_only_while_it_hears_both_and_carries_what_each_s
     (0..3).for_each(|voter| is_silent(&mut comparison, voter, at(0)));
     assert!(matches!(comparison.join(at(2), due()), JoinNext::Wait(_)));
     assert_eq!(asked(&mut comparison, at(2)), (vec![0, 1, 2], false));
-    let others = entry(belief(2, 3, None), false);
+    let others = entry(configuration(2, 3, None), false);
     (0..3).for_each(|voter| {
         drop(comparison.note_answer(voter, "it", Ok(vec![others.clone()]), at(3)));
     });
@@ -240,7 +241,7 @@ fn a_client_of_both_sets_speaks_only_while_it_hears_both_and_carries_what_each_s
 #[test]
 fn who_only_looks_counts_all_and_parts_of_a_cluster_count_without_their_server() {
     let quorum = Quorum::of(2);
-    let mut comparison = Comparison::new(belief(1, 2, None), quorum, vec![true, false]);
+    let mut comparison = Comparison::new(configuration(1, 2, None), quorum, vec![true, false]);
     (0..2).for_each(|voter| comparison.note_connection(voter));
     assert!(comparison.ask(at(0)).is_empty() && comparison.apart(1).is_none());
     assert!(comparison.retire().is_empty() && comparison.apart(1).is_none());
@@ -253,9 +254,9 @@ fn a_client_that_is_closed_takes_its_clash_back_and_compares_no_more() {
     let mut comparison = joined(at(1));
     asked(&mut comparison, at(16));
     disagrees(&mut comparison, 1, at(16));
-    let (gauge, is_counted) = (Gauge::OutOfStep, false);
+    let (gauge, is_counted) = (Gauge::ConfigurationMismatch, false);
     assert_eq!(comparison.retire(), [Change::Counted { voter: 1, gauge, is_counted }]);
     assert_eq!(comparison.retire(), []);
     assert_eq!(disagrees(&mut comparison, 2, at(17)), None);
-    assert!(comparison.ask(at(60)).is_empty() && comparison.out_of_step().is_none());
+    assert!(comparison.ask(at(60)).is_empty() && comparison.mismatch().is_none());
 }

@@ -84,7 +84,7 @@ pub enum ErrorKind {
     /// Other clients of the same voters believe otherwise of who the voters are, or of the longest
     /// lease, the drift or the restart guard, or are more than one step of a change of the voters
     /// apart; from [`connect`](crate::Builder::connect). The message says what each side believes.
-    OutOfStep,
+    ConfigurationMismatch,
     /// The client was closed, its runtime has ended, or this process was forked from the one that
     /// connected.
     Closed,
@@ -184,7 +184,7 @@ pub enum Kind {
         lock: String,
         hold: HoldId,
     },
-    OutOfStep(String),
+    ConfigurationMismatch(String),
     Overloaded {
         lock: String,
         most: usize,
@@ -222,7 +222,7 @@ impl Error {
         match &self.0.kind {
             Kind::Invalid(_) => (ErrorKind::Invalid, None, None),
             Kind::Connect { .. } | Kind::TooFar(_) => (ErrorKind::NotConnected, None, None),
-            Kind::OutOfStep(_) => (ErrorKind::OutOfStep, None, None),
+            Kind::ConfigurationMismatch(_) => (ErrorKind::ConfigurationMismatch, None, None),
             Kind::Refused { kind, .. } => (*kind, None, None),
             Kind::NoQuorum { lock, .. } => (ErrorKind::NoQuorum, Some(lock), None),
             Kind::Busy { lock, .. } => (ErrorKind::Busy, Some(lock), None),
@@ -373,7 +373,7 @@ predicates! {
     is_not_holding: NotHolding,
     is_deadlock: Deadlock,
     is_overloaded: Overloaded,
-    is_out_of_step: OutOfStep,
+    is_configuration_mismatch: ConfigurationMismatch,
     is_closed: Closed,
     is_inside_runtime: InsideRuntime,
 }
@@ -381,7 +381,7 @@ predicates! {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0.kind {
-            Kind::Invalid(what) | Kind::TooFar(what) | Kind::OutOfStep(what) => {
+            Kind::Invalid(what) | Kind::TooFar(what) | Kind::ConfigurationMismatch(what) => {
                 f.write_str(what)?;
             }
             Kind::Connect { needed, after } => {

@@ -2,8 +2,8 @@
 //! the same slots.
 
 use super::{
-    Cause, Circle, Loss, Moment, Quorum, Rules, SlotNext, SlotVotes, Slots, Ticket, Token, Verdict,
-    Votes,
+    Cause, Loss, Moment, Quorum, Rules, SlotNext, SlotOrder, SlotVotes, Slots, Ticket, Token,
+    Verdict, Votes,
 };
 
 /// What a voter said to a request for its vote.
@@ -80,15 +80,15 @@ enum Stage {
 }
 
 impl Grant {
-    /// `circle`: of a semaphore.
+    /// `slot_order`: of a semaphore.
     pub fn new(
         quorum: Quorum,
-        circle: Option<Circle>,
+        slot_order: Option<SlotOrder>,
         rules: Rules,
         started: Moment,
         limit: Option<Moment>,
     ) -> Self {
-        let slots = circle.map(|circle| SlotVotes::new(quorum, circle));
+        let slots = slot_order.map(|slot_order| SlotVotes::new(quorum, slot_order));
         let (numbers, stage) = (vec![None; quorum.voters()], Stage::Granted);
         Self { rules, started, limit, quorum, numbers, slots, fewer: None, stage }
     }
@@ -249,8 +249,8 @@ mod tests {
     /// Asked for at 0, and granted by two of three voters, with different
     /// tokens or, of a semaphore, slots. The others are asked at 10 ms.
     fn unsettled(limit: Option<u64>, has_slots: bool) -> Grant {
-        let circle = has_slots.then_some(Circle { start: 0, permits: 9 });
-        let mut grant = Grant::new(Quorum::of(3), circle, rules(), at(0), limit.map(at));
+        let slot_order = has_slots.then_some(SlotOrder { start: 0, permits: 9 });
+        let mut grant = Grant::new(Quorum::of(3), slot_order, rules(), at(0), limit.map(at));
         for (voter, gave) in [(0, 1), (1, 2)] {
             let token = Token::new(gave.into()).filter(|_| !has_slots);
             let slots = has_slots.then(|| Slots::new([gave]));

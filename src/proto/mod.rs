@@ -5,6 +5,7 @@
 mod attempt;
 mod bid;
 mod comparison;
+mod configuration;
 mod election;
 mod error;
 mod gathering;
@@ -16,7 +17,6 @@ mod next;
 mod once;
 mod quorum;
 mod release;
-mod roster;
 mod round;
 mod round_trips;
 #[cfg(feature = "serde")]
@@ -34,7 +34,8 @@ mod wait;
 pub use crate::mutant::{rewrite, wake};
 pub use attempt::{Attempt, Rules};
 pub use bid::{Bid, BidNext, Ticket};
-pub use comparison::{Comparison, JoinNext, RosterQuestion};
+pub use comparison::{Comparison, ConfigurationQuestion, JoinNext};
+pub use configuration::{ConfigurationEntry, VoterConfiguration};
 pub use election::{
     Census, Incumbent, Leader, LeaderValue, LeaderWatch, Proclaimed, Sight, WatchNext, WhoLeads,
 };
@@ -51,13 +52,12 @@ pub use next::Next;
 pub use once::{Done, DoneSeen, DoneSurvey};
 pub use quorum::{Majorities, Quorum, Side};
 pub use release::Release;
-pub use roster::{Belief, RosterEntry};
 pub use round::{Asked, Checkup, Round, RoundEnd, Support};
 pub use round_trips::RoundTrips;
 #[cfg(feature = "serde")]
 pub(crate) use serial::{durability, error_of, micros, millis, or_error, texts};
 pub use server_error::{Permission, Reason, ServerError};
-pub use slots::{Circle, SlotNext, SlotVotes, Slots};
+pub use slots::{SlotNext, SlotOrder, SlotVotes, Slots};
 pub use survey::{ClockOffset, FoundLock, LockKind, Persistence, ServerInfo, ServerReport};
 pub use token::{Floors, Tenure, Token};
 pub use trust::{

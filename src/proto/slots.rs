@@ -52,12 +52,12 @@ impl Slots {
 ///
 /// Holds begin at different slots, so those that ask at the same time rarely want the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Circle {
+pub struct SlotOrder {
     pub start: u16,
     pub permits: u16,
 }
 
-impl Circle {
+impl SlotOrder {
     pub fn of(hold: &HoldId, permits: u16) -> Self {
         let start = u16::try_from(lot(hold) % u64::from(permits)).expect("below the permits");
         Self { start, permits }
@@ -92,14 +92,14 @@ pub enum SlotNext {
 
 /// The slots that voters gave one hold.
 ///
-/// Each voter gives the first that are free, in the order of the hold's circle, so voters where the
+/// Each voter gives the first that are free, in the slot order of the hold, so voters where the
 /// same are taken give the same. Where they differ, no slot before the furthest of the nearest
 /// majority is free on all of that majority: all are asked again from there. So voters go on, and
 /// never back, until a majority of them meets.
 #[derive(Clone, Debug)]
 pub struct SlotVotes {
     quorum: Quorum,
-    circle: Circle,
+    slot_order: SlotOrder,
     said: Vec<SlotSaid>,
     rounds_left: u8,
 }
@@ -116,9 +116,9 @@ enum SlotSaid {
 impl SlotVotes {
     const ROUNDS: u8 = 8;
 
-    pub fn new(quorum: Quorum, circle: Circle) -> Self {
+    pub fn new(quorum: Quorum, slot_order: SlotOrder) -> Self {
         let said = vec![SlotSaid::Nothing; quorum.voters()];
-        Self { quorum, circle, said, rounds_left: Self::ROUNDS }
+        Self { quorum, slot_order, said, rounds_left: Self::ROUNDS }
     }
 
     /// A voter whose vote counts gave these.
@@ -136,7 +136,7 @@ impl SlotVotes {
 
     /// One of these that the semaphore does not have.
     pub fn stranger(&self, slots: &Slots) -> Option<u16> {
-        slots.list().iter().copied().find(|slot| *slot >= self.circle.permits)
+        slots.list().iter().copied().find(|slot| *slot >= self.slot_order.permits)
     }
 
     /// A voter that was asked gave none. `is_known`: it said why.
@@ -153,7 +153,7 @@ impl SlotVotes {
             return if waits { SlotNext::Wait } else { SlotNext::Apart };
         };
         self.rounds_left -= 1;
-        let ways = self.circle.ways(&floors);
+        let ways = self.slot_order.ways(&floors);
         let voters: Vec<usize> =
             (0..self.said.len()).filter(|voter| !self.is_at(*voter, &ways)).collect();
         for voter in &voters {
@@ -183,7 +183,7 @@ impl SlotVotes {
 
     /// The furthest of each of the slots that the nearest majority gave; none without a majority.
     fn floors(&self) -> Option<Slots> {
-        let ways = |voter| Some((self.circle.ways(self.gave(voter)?), voter));
+        let ways = |voter| Some((self.slot_order.ways(self.gave(voter)?), voter));
         let mut gave: Vec<(Vec<u16>, usize)> = (0..self.said.len()).filter_map(ways).collect();
         gave.sort_unstable_by(|(one, _), (other, _)| one.iter().rev().cmp(other.iter().rev()));
         let (mut votes, mut furthest) = (Votes::new(self.quorum), Vec::new());
@@ -194,7 +194,7 @@ impl SlotVotes {
                 *furthest = way.max(*furthest);
             }
             if votes.is_won() {
-                return Some(Slots::new(furthest.into_iter().map(|way| self.circle.at(way))));
+                return Some(Slots::new(furthest.into_iter().map(|way| self.slot_order.at(way))));
             }
         }
         None
@@ -203,7 +203,7 @@ impl SlotVotes {
     /// Whether none of the slots that this voter gave is before its floor.
     fn is_at(&self, voter: usize, floors: &[u16]) -> bool {
         self.gave(voter).is_some_and(|slots| {
-            self.circle.ways(slots).iter().zip(floors).all(|(way, floor)| way >= floor)
+            self.slot_order.ways(slots).iter().zip(floors).all(|(way, floor)| way >= floor)
         })
     }
 }

@@ -32,7 +32,7 @@ proptest! {
     }
 }
 
-const TEN: Circle = Circle { start: 8, permits: 10 };
+const TEN: SlotOrder = SlotOrder { start: 8, permits: 10 };
 
 fn slots<const N: usize>(slots: [u16; N]) -> Slots {
     Slots::new(slots)
@@ -104,8 +104,9 @@ fn a_minority_that_gives_something_fixes_nothing() {
 
 #[test]
 fn the_circle_begins_at_a_slot_of_the_hold_and_has_each_slot_once() {
-    let starts: BTreeSet<u16> =
-        (0..200).map(|hold| Circle::of(&HoldId::parse(&format!("c:{hold}")), 10).start).collect();
+    let starts: BTreeSet<u16> = (0..200)
+        .map(|hold| SlotOrder::of(&HoldId::parse(&format!("c:{hold}")), 10).start)
+        .collect();
     assert_eq!(starts.len(), 10);
     let ways: Vec<u16> = (0..10).map(|way| TEN.at(way)).collect();
     assert_eq!(ways, [8, 9, 0, 1, 2, 3, 4, 5, 6, 7]);

@@ -63,10 +63,10 @@ impl Verdict {
 
     /// Whether the voter gave its vote, whether that counts or not.
     pub(crate) fn is_given(&self) -> bool {
-        use Cause::{OutOfStep, Quarantined, Unacknowledged};
+        use Cause::{ConfigurationMismatch, Quarantined, Unacknowledged};
         match self {
             Self::Unknown(why) => {
-                matches!(why, Quarantined(_) | Unacknowledged { .. } | OutOfStep(_))
+                matches!(why, Quarantined(_) | Unacknowledged { .. } | ConfigurationMismatch(_))
             }
             verdict => *verdict == Self::Granted,
         }
@@ -132,8 +132,8 @@ pub enum Cause {
     },
     /// It granted, and that does not count: clients disagree about who the voters are, or whether
     /// they do was not compared with this voter yet; see
-    /// [`Builder::roster`](crate::Builder::roster).
-    OutOfStep(Arc<str>),
+    /// [`Builder::voter_configuration`](crate::Builder::voter_configuration).
+    ConfigurationMismatch(Arc<str>),
     /// The verdict stood before its answer came.
     Unheard,
 }
@@ -164,7 +164,7 @@ impl fmt::Display for Cause {
                 let within = Rounded(*within);
                 write!(f, "{acknowledged} of {needed} replicas acknowledged within {within}")
             }
-            Self::OutOfStep(why) => f.write_str(why),
+            Self::ConfigurationMismatch(why) => f.write_str(why),
             Self::Unheard => f.write_str("not waited for"),
         }
     }

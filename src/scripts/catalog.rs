@@ -3,7 +3,8 @@
 //! Each takes a list of requests: all keys of the first, all of the second, and so on. Before the
 //! arguments of the first stand those that all requests share. Each request adds as many entries
 //! as the script is wide to the flat reply: `code, ms, id` and what else it has to say. Behind all
-//! keys may stand the mark of the voter's data: then the last entry says what they are called.
+//! keys may stand the fingerprint of the voter's data: then the last entry says what they are
+//! called.
 
 use super::Script;
 
@@ -77,6 +78,6 @@ catalog! {
     }
     voter {
         LOOK: "look",
-        ROSTER: "roster",
+        CONFIGURATION: "configuration",
     }
 }

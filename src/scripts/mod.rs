@@ -8,7 +8,7 @@ mod script;
 mod headers;
 
 pub(crate) use catalog::{ALL, election, mutex, once, redisson, rw, semaphore, voter};
-pub(crate) use replies::{Answer, Holding, ListEntry, LockSeen, Mark, Value};
+pub(crate) use replies::{Answer, Fingerprint, Holding, ListEntry, LockSeen, Value};
 pub(crate) use script::Script;
 #[cfg(test)]
 pub(crate) use script::{Text, test_script};

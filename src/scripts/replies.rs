@@ -59,16 +59,16 @@ pub(crate) struct ListEntry {
     pub(crate) left: Duration,
 }
 
-/// What `voter/look` answered: what a voter's mark says of its data.
+/// What `voter/look` answered: what a voter's fingerprint says of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct Fingerprint {
     /// The name that the first client to meet the data gave them; none where nobody could.
     pub(crate) birth: Option<Arc<str>>,
     /// For how long at least they are known, and nothing of them was forgotten.
     pub(crate) age: Duration,
-    /// Why the server did not write the mark.
+    /// Why the server did not write the fingerprint.
     pub(crate) refusal: Option<Arc<str>>,
-    /// How old the mark was at the first look in this life of the server.
+    /// How old the fingerprint was at the first look in this life of the server.
     pub(crate) began: Duration,
     /// What its clock showed, since 1970.
     pub(crate) clock: Option<Duration>,
@@ -165,7 +165,7 @@ impl Answer {
         (!self.id.is_empty()).then(|| HoldId::parse(&self.id))
     }
 
-    /// Of `voter/roster`: what clients believe.
+    /// Of `voter/configuration`: what clients believe.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.more[0] {
             Value::Text(text) => Some(text),
@@ -265,7 +265,7 @@ impl ListEntry {
     }
 }
 
-impl Mark {
+impl Fingerprint {
     pub(crate) fn read(answer: &Answer) -> Option<Self> {
         let Value::Text(refusal) = &answer.more[0] else { return None };
         let refusal: Option<Arc<str>> = (!refusal.is_empty()).then(|| refusal.as_str().into());

@@ -1,7 +1,7 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::proto::{Done, RosterEntry};
+use crate::proto::{ConfigurationEntry, Done};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -91,16 +91,17 @@ fn what_more_slots_are_taken_is_told_in_another_reply() {
 fn a_mark_has_a_name_an_age_a_clock_and_perhaps_why_it_was_not_written() {
     let times = || Value::List([1_700_000_000_000, 500].map(Value::Int).into());
     let more = |why| [text(why), times()];
-    let mark = |code, ms, why| Mark::read(&answer(code, ms, "b 1", &more(why))).unwrap();
+    let fingerprint =
+        |code, ms, why| Fingerprint::read(&answer(code, ms, "b 1", &more(why))).unwrap();
     let (birth, age, clock) = (Some("b 1".into()), MS(1_500), Some(MS(1_700_000_000_000)));
-    let known = Mark { birth, age, refusal: None, began: MS(500), clock };
-    assert_eq!(mark(1, 1_500, ""), known);
+    let known = Fingerprint { birth, age, refusal: None, began: MS(500), clock };
+    assert_eq!(fingerprint(1, 1_500, ""), known);
     let refusal = Some("OOM command not allowed".into());
-    let full = Mark { refusal: refusal.clone(), ..known };
-    assert_eq!(mark(1, 1_500, "OOM command not allowed"), full);
-    let new = Mark { birth: None, age: Duration::ZERO, refusal, began: MS(500), clock };
-    assert_eq!(mark(2, 0, "OOM command not allowed"), new);
-    assert_eq!(Mark::read(&answer(1, 5, "b1", &[])), None);
+    let full = Fingerprint { refusal: refusal.clone(), ..known };
+    assert_eq!(fingerprint(1, 1_500, "OOM command not allowed"), full);
+    let new = Fingerprint { birth: None, age: Duration::ZERO, refusal, began: MS(500), clock };
+    assert_eq!(fingerprint(2, 0, "OOM command not allowed"), new);
+    assert_eq!(Fingerprint::read(&answer(1, 5, "b1", &[])), None);
 }
 
 #[test]
@@ -188,10 +189,10 @@ proptest! {
         for lists in 0..3 {
             drop(LockSeen::read(&answer, lists));
         }
-        drop((Mark::read(&answer), Incumbent::read(&answer)));
+        drop((Fingerprint::read(&answer), Incumbent::read(&answer)));
         drop((answer.released(), answer.clock()));
         for line in answer.text().into_iter().flat_map(str::lines) {
-            let entry = RosterEntry::read(line);
+            let entry = ConfigurationEntry::read(line);
             drop(entry.map(|entry| (entry.told(MS(1)), entry.to_string())));
             let _ = Done::parse(line);
         }

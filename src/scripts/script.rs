@@ -34,8 +34,8 @@ pub(crate) use test_script;
 pub(crate) struct Script {
     /// As the first line of its header says.
     pub(crate) name: &'static str,
-    /// Whether its answers are votes. Then it is told where the mark of the voter's data is, behind
-    /// all other keys.
+    /// Whether its answers are votes. Then it is told where the fingerprint of the voter's data is,
+    /// behind all other keys.
     pub(crate) votes: bool,
     file: &'static str,
     text: OnceLock<Text>,
@@ -100,9 +100,9 @@ impl Eq for Script {}
 impl Text {
     /// The libraries, in their order, and behind them the script's own part of the file.
     ///
-    /// Libraries that few requests need stand inside a function `rest`, which returns some functions
-    /// of them. A server makes all functions of a script anew at each call, which takes it as long
-    /// as some commands do. These it makes when `rest` is called.
+    /// Libraries that few requests need stand inside a function `rest`, which returns some
+    /// functions of them. A server makes all functions of a script anew at each call, which takes
+    /// it as long as some commands do. These it makes when `rest` is called.
     fn read(name: &str, file: &'static str) -> Self {
         let found = |name| part(file, name).or_else(|| part(LIBRARIES, name));
         let library = |name| found(name).unwrap_or_else(|| panic!("no file has `{name}`"));

@@ -1,11 +1,12 @@
-//! Whether clients agree about who the voters are, for all who count votes. `acquire::roster` asks.
+//! Whether clients agree about who the voters are, for all who count votes.
+//! `acquire::voter_configuration` asks.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{Outcome, lock, telling::Telling};
 use crate::{
     clock::Moment,
-    proto::{Change, Comparison, RosterEntry},
+    proto::{Change, Comparison, ConfigurationEntry},
     signal::Signal,
 };
 
@@ -37,15 +38,15 @@ impl Configuration {
     }
 
     /// What clients of any voter believe of the voters that clashes with what this one does.
-    pub(crate) fn out_of_step(&self) -> Option<Arc<str>> {
-        self.comparison().out_of_step()
+    pub(crate) fn mismatch(&self) -> Option<Arc<str>> {
+        self.comparison().mismatch()
     }
 
     /// A voter was asked what its clients believe, and this came of it.
     pub(crate) fn note_answer(
         &self,
         voter: usize,
-        entries: Outcome<Vec<RosterEntry>>,
+        entries: Outcome<Vec<ConfigurationEntry>>,
         now: Moment,
     ) {
         let label = self.telling.label(voter);

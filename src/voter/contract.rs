@@ -122,7 +122,7 @@ pub(crate) struct KeysFound {
 }
 
 /// Hears who a voter is, what its channels say, and when they may have gone unheard.
-pub(crate) trait Ear: Send + Sync {
+pub(crate) trait VoterEvents: Send + Sync {
     /// A new connection stands, and this is who answers on it. No script runs on a connection
     /// before this was called for it; called for each, the first included. Without a stamp the
     /// server does not tell its time. The server has one shard of the voter, mostly the only one.
@@ -159,7 +159,7 @@ pub(crate) trait Node: Send + Sync {
     }
 
     /// Listens to a channel; completes when the server is known to deliver what is published from
-    /// then on. A node listens again by itself after a reconnection, and tells the ear.
+    /// then on. A node listens again by itself after a reconnection, and tells the listener.
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>>;
 
     /// Stops listening.

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct Replies(Arc<Mutex<Mailbox>>);
 
 /// Hears the answers that nobody waits for.
-pub(crate) trait LateEar: Send + Sync {
+pub(crate) trait LateListener: Send + Sync {
     fn hear(&self, voter: usize, outcome: &Outcome<Answer>);
 }
 
@@ -42,7 +42,7 @@ struct Mailbox {
     /// So many must have come before anybody is woken.
     least: usize,
     waker: Option<Waker>,
-    late: Option<Arc<dyn LateEar>>,
+    late: Option<Arc<dyn LateListener>>,
 }
 
 /// What is expected of one voter.
@@ -94,16 +94,16 @@ impl Replies {
     }
 
     /// Hands on what is still to come. What has come is heard at once.
-    pub(crate) fn hand_over(self, ear: impl FnOnce() -> Arc<dyn LateEar>) {
+    pub(crate) fn hand_over(self, listener: impl FnOnce() -> Arc<dyn LateListener>) {
         let mut state = lock(&self.0);
         if !state.slots.iter().any(|slot| slot.is_open) {
             return;
         }
-        let ear = ear();
-        state.late = Some(Arc::clone(&ear));
+        let listener = listener();
+        state.late = Some(Arc::clone(&listener));
         while let Some((voter, outcome)) = state.take() {
             drop(state);
-            ear.hear(voter, &outcome);
+            listener.hear(voter, &outcome);
             state = lock(&self.0);
         }
     }
@@ -181,7 +181,7 @@ mod tests {
     #[derive(Default)]
     struct Heard(Mutex<Vec<usize>>);
 
-    impl LateEar for Heard {
+    impl LateListener for Heard {
         fn hear(&self, voter: usize, _: &Outcome<Answer>) {
             self.0.lock().unwrap().push(voter);
         }
@@ -221,8 +221,8 @@ mod tests {
         first.send(unheard());
         assert_eq!(poll(&mut replies, &Arc::default()).unwrap().0, 0);
         second.send(unheard());
-        let ear = Arc::clone(&heard);
-        replies.hand_over(move || ear);
+        let listener = Arc::clone(&heard);
+        replies.hand_over(move || listener);
         assert_eq!(*heard.0.lock().unwrap(), [1]);
         third.send(unheard());
         assert_eq!(*heard.0.lock().unwrap(), [1, 2]);

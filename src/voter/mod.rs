@@ -19,16 +19,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) use cluster::{ClusterNode, Topology};
 pub(crate) use contract::{
-    Answers, Birth, Call, Ear, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp,
+    Answers, Birth, Call, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp, VoterEvents,
 };
-pub(crate) use mailbox::{LateEar, Replies, ReplyTo};
+pub(crate) use mailbox::{LateListener, Replies, ReplyTo};
 pub(crate) use request::Request;
 pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;
 pub(crate) use single::{Address, Looks, Provider, Security, SingleNode};
 pub(crate) use single_flight::SingleFlight;
-pub(crate) use standings::{Cast, Standings};
+pub(crate) use standings::{Standings, VoterLayout};
 pub(crate) use task::VoterReply;
 pub(crate) use task::{Seen, Voter};
 

@@ -19,8 +19,8 @@ use super::{Identity, Outcome, configuration::Configuration, lock, telling::Tell
 use crate::{
     clock::{Clock, Moment},
     proto::{
-        Belief, Cause, Change, Comparison, KeptOut, Quorum, RoundTrips, Shard, Stamp, Suspicion,
-        Trust, Verdict, Vote,
+        Cause, Change, Comparison, KeptOut, Quorum, RoundTrips, Shard, Stamp, Suspicion, Trust,
+        Verdict, Vote, VoterConfiguration,
     },
     scripts::Answer,
     series::VoterSeries,
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Who the voters are.
-pub(crate) struct Cast {
+pub(crate) struct VoterLayout {
     pub(crate) labels: Vec<Arc<str>>,
     /// A number for each voter, the same for all that are parts of one cluster.
     pub(crate) clusters: Vec<usize>,
@@ -49,7 +49,7 @@ pub(crate) struct Standings {
     stood_still: AtomicU64,
     /// Changes when holds are to be looked after at once: a voter has come back as another, and
     /// what it forgot is to be told again, less is left of their leases than it seemed, or this
-    /// client is out of step.
+    /// client has a configuration mismatch.
     returned: Arc<Signal<()>>,
     /// Changes with each new connection.
     connected: Signal<()>,
@@ -59,12 +59,17 @@ pub(crate) struct Standings {
 
 impl Standings {
     /// To be called on the client's runtime.
-    pub(crate) fn new(cast: Cast, clock: Clock, suspicion: Suspicion, belief: Belief) -> Arc<Self> {
-        let Cast { labels, clusters, spread, quorum } = cast;
+    pub(crate) fn new(
+        layout: VoterLayout,
+        clock: Clock,
+        suspicion: Suspicion,
+        configuration: VoterConfiguration,
+    ) -> Arc<Self> {
+        let VoterLayout { labels, clusters, spread, quorum } = layout;
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
         let (telling, returned) =
             (Arc::new(Telling::new(labels, quorum)), Arc::new(Signal::new(())));
-        let comparison = Comparison::new(belief, quorum, spread);
+        let comparison = Comparison::new(configuration, quorum, spread);
         let this = Arc::new(Self {
             trust: Mutex::new(Trust::new(clusters, quorum, suspicion)),
             configuration: Configuration::new(comparison, &telling, &returned),
@@ -210,8 +215,8 @@ impl Standings {
 
     /// A voter's vote, as it counts for a new hold that asked at that moment or later: a grant
     /// counts for nothing where the voter may have forgotten whose its vote was. Nor does it where
-    /// clients disagree about the voters: a client that is out of step with those of one voter may
-    /// be with those of others that it does not share a voter with.
+    /// clients disagree about the voters: a client whose configuration differs with those of one
+    /// voter may be with those of others that it does not share a voter with.
     pub(crate) fn vote(&self, outcome: &Outcome<Answer>, sent: Moment) -> Vote {
         let mut vote = Vote::of(outcome);
         if let Ok(Answer { shard, .. }) = outcome
@@ -220,7 +225,7 @@ impl Standings {
         {
             let kept_out = self.kept_out(*shard, sent).map(KeptOut::verdict);
             let apart = || self.configuration.apart(shard.voter);
-            let apart = || Some(Verdict::Unknown(Cause::OutOfStep(apart()?)));
+            let apart = || Some(Verdict::Unknown(Cause::ConfigurationMismatch(apart()?)));
             vote.verdict = kept_out.or_else(apart).unwrap_or(Verdict::Granted);
         }
         vote

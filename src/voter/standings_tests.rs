@@ -82,9 +82,9 @@ impl Standings {
     fn of_three(clock: Clock) -> Arc<Self> {
         let labels = ["one", "two", "three"].map(Arc::from).to_vec();
         let (clusters, spread, quorum) = (vec![0, 1, 2], vec![false; 3], Quorum::of(3));
-        let cast = Cast { labels, clusters, spread, quorum };
+        let layout = VoterLayout { labels, clusters, spread, quorum };
         let settings = Settings::default();
-        Self::new(cast, clock, settings.suspicion(), settings.belief(quorum))
+        Self::new(layout, clock, settings.suspicion(), settings.configuration(quorum))
     }
 
     /// Whether an answer would be counted at once.
@@ -159,8 +159,10 @@ async fn a_lot_happens(standings: &Arc<Standings>, clock: &Clock) {
     standings.note_missing_vote(only(2), clock.now());
     standings.note_move(only(2), only(2), true);
     let clash = |clashes| {
-        let belief = Settings::default().belief(Quorum::of(5)).text();
-        let entry = crate::proto::RosterEntry::read(&format!("{clashes} 0 75000 {belief}\tit"));
+        let configuration = Settings::default().configuration(Quorum::of(5)).text();
+        let entry = crate::proto::ConfigurationEntry::read(&format!(
+            "{clashes} 0 75000 {configuration}\tit"
+        ));
         let entries = Ok(vec![entry.expect("it is one")]);
         standings.configuration.note_answer(1, entries, clock.now());
     };

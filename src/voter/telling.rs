@@ -49,13 +49,15 @@ impl Telling {
             Change::Connected { shard, .. } => of(&shard.voter).connections.change(1.0),
             Change::Disconnected { shard, .. } => of(&shard.voter).connections.change(-1.0),
             Change::QuarantineBegan { voter, reason } => of(voter).quarantines.of(reason).count(1),
-            Change::Clash { voter, why } => of(voter).out_of_step.change(by(why.is_some())),
+            Change::Clash { voter, why } => {
+                of(voter).configuration_mismatch.change(by(why.is_some()));
+            }
             Change::Counted { voter, gauge, is_counted } => {
                 let gauge = match gauge {
                     Gauge::Clients => &of(voter).clients,
                     Gauge::Quarantined => &of(voter).quarantined,
                     Gauge::Refusing => &of(voter).refusing,
-                    Gauge::OutOfStep => &of(voter).out_of_step,
+                    Gauge::ConfigurationMismatch => &of(voter).configuration_mismatch,
                 };
                 gauge.change(by(*is_counted));
             }

@@ -277,8 +277,8 @@ fn pass(mut from: TcpStream, mut to: TcpStream, change: impl Fn(&mut [u8])) {
 /// In milliseconds since 1970.
 const IN_THIS_CENTURY: Range<u64> = 1_000_000_000_000..4_000_000_000_000;
 
-/// In the answer to `TIME`, two texts of which the first has ten digits; and in what scripts answer,
-/// where MessagePack has milliseconds as eight bytes.
+/// In the answer to `TIME`, two texts of which the first has ten digits; and in what scripts
+/// answer, where MessagePack has milliseconds as eight bytes.
 fn set_ahead(bytes: &mut [u8], seconds: u64) {
     let head = b"*2\r\n$10\r\n";
     if let Some(at) = bytes.windows(head.len()).position(|part| part == head)
@@ -335,27 +335,26 @@ fn a_cluster_that_needs_all_slots_is_a_warning_and_voters_that_share_a_server_ar
 }
 
 #[test]
-fn clients_that_are_out_of_step_are_named_and_nobody_joins_them() {
+fn clients_with_a_configuration_mismatch_are_named_and_nobody_joins_them() {
     let voters = Voters::start();
     let _held = Running::start(&mut voters.run(&["job"], "exec sleep 1000"));
     let mut doctor = voters.quorate(&["doctor", "--json"]);
     let (_, found) = findings(doctor.env("QUORATE_LONGEST_LEASE", "60s"));
-    let found: Vec<_> = found.into_iter().filter(|finding| finding[0] == "roster").collect();
+    let found: Vec<_> = found.into_iter().filter(|finding| finding[0] == "configuration").collect();
     let [[_, level, _, seen]] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(level, "error");
-    let told =
-        "roster 1 with 3 voters, a longest lease of 4s, a drift of 10000 ppm and 2ms, last seen ";
+    let told = "configuration 1 with 3 voters, a longest lease of 4s, a drift of 10000 ppm and 2ms, last seen ";
     assert!(seen.starts_with(told), "{seen}");
 
     let mut other = voters.run(&["other"], "true");
     let (code, _, errors) = output(other.env("QUORATE_LONGEST_LEASE", "60s"));
     assert_eq!(code, 78, "{errors}");
-    let told = "it has roster 1 with 3 voters, a longest lease of 60s, a drift of 10000 ppm and \
-                2ms; others have roster 1 with 3 voters, a longest lease of 4s, a drift of 10000 \
+    let told = "it has configuration 1 with 3 voters, a longest lease of 60s, a drift of 10000 ppm and \
+                2ms; others have configuration 1 with 3 voters, a longest lease of 4s, a drift of 10000 \
                 ppm and 2ms, last seen ";
     assert!(errors.contains(told), "{errors}");
     assert!(errors.contains("all clients need the same longest lease"), "{errors}");
     // Nothing is wrong for those that agree.
     let (_, found) = findings(&mut voters.quorate(&["doctor", "--json"]));
-    assert!(found.iter().all(|finding| finding[0] != "roster"), "{found:?}");
+    assert!(found.iter().all(|finding| finding[0] != "configuration"), "{found:?}");
 }

@@ -148,11 +148,11 @@ fn in_a_change_of_the_voters_the_doctor_names_what_would_be_forgotten_until_it_i
     assert_eq!(code, 0, "{errors}");
     let both = |arguments: &[&str]| {
         let mut command = new.quorate(arguments);
-        command.env("QUORATE_REPLACED_VOTERS", old.urls()).env("QUORATE_ROSTER", "2");
+        command.env("QUORATE_REPLACED_VOTERS", old.urls()).env("QUORATE_VOTER_CONFIGURATION", "2");
         command
     };
     let jobs = || {
-        let (code, all) = json(&mut both(&["doctor", "--json", "--ignore", "roster"]));
+        let (code, all) = json(&mut both(&["doctor", "--json", "--ignore", "configuration"]));
         let mut findings = all["findings"].as_array().unwrap().iter();
         let jobs = findings.find(|finding| finding["check"] == "jobs").expect("it was looked at");
         let text = |key: &str| jobs[key].as_str().unwrap().to_owned();

@@ -70,15 +70,16 @@ fn the_witness_sees_an_overlap() {
 /// The settings of one step.
 #[derive(Clone, Debug)]
 struct Step {
-    roster: &'static str,
+    configuration: &'static str,
     voters: String,
     replaced: Option<String>,
 }
 
 impl Step {
-    fn belief(&self) -> String {
+    fn configuration(&self) -> String {
         let count = |urls: &str| urls.split(' ').count();
-        let voters = format!("roster {} with {} voters", self.roster, count(&self.voters));
+        let voters =
+            format!("configuration {} with {} voters", self.configuration, count(&self.voters));
         match &self.replaced {
             Some(replaced) => format!("{voters} that replace {},", count(replaced)),
             None => format!("{voters},"),
@@ -90,7 +91,9 @@ impl Step {
         let mut command = quorate(arguments);
         command.env("QUORATE_LEASE", "2s").env("QUORATE_LONGEST_LEASE", "2s");
         command.env("QUORATE_VOTER_DEADLINE", "200ms");
-        command.env("QUORATE_ROSTER", self.roster).env("QUORATE_VOTERS", &self.voters);
+        command
+            .env("QUORATE_VOTER_CONFIGURATION", self.configuration)
+            .env("QUORATE_VOTERS", &self.voters);
         if let Some(replaced) = &self.replaced {
             command.env("QUORATE_REPLACED_VOTERS", replaced);
         }
@@ -114,10 +117,10 @@ impl Step {
     /// Whether clients are in this step, as the doctor sees it.
     fn is_seen(&self) -> bool {
         let (_, said) = json(&mut self.quorate(&["doctor", "--json"]));
-        let belief = self.belief();
+        let configuration = self.configuration();
         said["findings"].as_array().expect("it has findings").iter().any(|finding| {
             let seen = finding["seen"].as_str().unwrap_or_default();
-            finding["check"] == "roster" && seen.contains(&belief)
+            finding["check"] == "configuration" && seen.contains(&configuration)
         })
     }
 }
@@ -166,9 +169,9 @@ fn roll(old: &[usize], new: &[usize], voters_die: bool) {
     };
     let (old, new) = (urls(old), urls(new));
     let steps = [
-        Step { roster: "1", voters: old.clone(), replaced: None },
-        Step { roster: "2", voters: new.clone(), replaced: Some(old) },
-        Step { roster: "2", voters: new, replaced: None },
+        Step { configuration: "1", voters: old.clone(), replaced: None },
+        Step { configuration: "2", voters: new.clone(), replaced: Some(old) },
+        Step { configuration: "2", voters: new, replaced: None },
     ];
     let folder = tempfile::tempdir().unwrap();
     let fleet = Fleet {

@@ -1,5 +1,5 @@
 //! Services are upgraded one by one, so programs of two releases ask the same servers. They share
-//! locks; or the second is refused, as clients that keep other records are out of step.
+//! locks; or the second is refused, as clients that keep other records have another configuration.
 //!
 //! `tests/run upgrade COMMIT` has the program of that commit as the other one. Without it both are
 //! this one.
@@ -29,7 +29,7 @@ const KINDS: [[&[&str]; 2]; 5] = [
 ];
 
 const BUSY: i32 = 75;
-const OUT_OF_STEP: i32 = 78;
+const CONFIGURATION_MISMATCH: i32 = 78;
 
 fn other() -> PathBuf {
     env::var_os("QUORATE_OLD_PROGRAM").map_or_else(|| program().to_owned(), PathBuf::from)
@@ -79,8 +79,8 @@ impl Pair {
         let since = Instant::now();
         eventually("two leases have passed", || {
             let (code, _, errors) = output(&mut self.run(&self.second, &[], "true"));
-            assert_eq!(code, OUT_OF_STEP, "{errors}");
-            assert!(errors.contains("out of step"), "{errors}");
+            assert_eq!(code, CONFIGURATION_MISMATCH, "{errors}");
+            assert!(errors.contains("mismatch"), "{errors}");
             since.elapsed() > 2 * LEASE
         });
         assert!(!holder.has_ended(), "what is held stays held");
@@ -100,7 +100,7 @@ fn programs_of_two_releases_share_locks_or_refuse_each_other() {
         holder.wait();
         match code {
             BUSY => KINDS.into_iter().for_each(|kind| pair.share(kind)),
-            OUT_OF_STEP => pair.refuse(),
+            CONFIGURATION_MISMATCH => pair.refuse(),
             code => panic!("the second ends with {code}: {errors}"),
         }
         code

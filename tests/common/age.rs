@@ -81,7 +81,7 @@ impl Fixture {
         match &self.sites[voter] {
             Site::Embedded { .. } => None,
             Site::Real { .. } => match self.ask(voter, &["GET", "quorate:{%voter}"]) {
-                Reply::Text(mark) => mark.split(' ').next().map(str::to_owned),
+                Reply::Text(fingerprint) => fingerprint.split(' ').next().map(str::to_owned),
                 _ => None,
             },
         }

@@ -373,7 +373,7 @@ fn failed(error: &Error) -> What {
         || error.is_unconfirmed()
         || error.is_not_entered()
         || error.is_overloaded()
-        || error.is_out_of_step()
+        || error.is_configuration_mismatch()
         || error.is_not_connected();
     if is_explained { What::Failed { why } } else { What::Odd { why } }
 }

@@ -237,15 +237,15 @@ async fn the_same_voter_is_in_both_sets_however_often_it_is_named() {
 /// For so long a voter tells of a client: the longest lease of 30 s and 45 s more.
 const TOLD: Duration = secs(75);
 /// Where this does not arrive nobody compares.
-const ROSTER: &str = "voter/roster";
+const CONFIGURATION: &str = "voter/configuration";
 
 fn on(voters: &[EmbeddedVoter]) -> Builder {
-    builder().embedded(voters).roster(1)
+    builder().embedded(voters).voter_configuration(1)
 }
 
 async fn refused(builder: Builder) -> String {
-    let error = builder.connect().await.expect_err("it is out of step");
-    assert!(error.is_out_of_step(), "{error}");
+    let error = builder.connect().await.expect_err("its configuration differs");
+    assert!(error.is_configuration_mismatch(), "{error}");
     error.to_string()
 }
 
@@ -254,9 +254,9 @@ async fn a_client_with_another_number_of_voters_does_not_connect_and_is_told_wha
     let voters = embedded::voters(5);
     let first = on(&voters[..3]).client_name("web-1").connect().await.unwrap();
     let told = refused(on(&voters)).await;
-    let others = "this client is out of step with others of voter embedded-1: it has roster 1 with \
+    let others = "configuration mismatch with other clients of voter embedded-1: it has configuration 1 with \
                   5 voters, a longest lease of 30s, a drift of 10000 ppm and 2ms; others have \
-                  roster 1 with 3 voters, a longest lease of 30s, a drift of 10000 ppm and 2ms, \
+                  configuration 1 with 3 voters, a longest lease of 30s, a drift of 10000 ppm and 2ms, \
                   last seen ";
     assert!(told.starts_with(others), "{told}");
     assert!(told.contains(" ago by web-1@"), "{told}");
@@ -265,27 +265,28 @@ async fn a_client_with_another_number_of_voters_does_not_connect_and_is_told_wha
     let held = first.mutex("m").lock().await.unwrap();
     sleep(TOLD).await;
     assert!(held.is_held());
-    assert!(first.status().await.voters.iter().all(|voter| voter.out_of_step.is_none()));
+    assert!(first.status().await.voters.iter().all(|voter| voter.configuration_mismatch.is_none()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn clients_of_the_new_voters_start_when_those_of_the_old_have_been_gone_for_a_longest_lease()
 {
     for (changed, carried) in [(Changed::of(2, 1, 0), false), (Changed::of(3, 0, 3), true)] {
-        let old = builder().embedded(changed.old_ones()).roster(1).connect().await.unwrap();
-        let both = changed.both_sets().roster(2).connect().await.unwrap();
-        let new = || builder().embedded(changed.new_ones()).roster(2);
+        let old =
+            builder().embedded(changed.old_ones()).voter_configuration(1).connect().await.unwrap();
+        let both = changed.both_sets().voter_configuration(2).connect().await.unwrap();
+        let new = || builder().embedded(changed.new_ones()).voter_configuration(2);
         // Where no voter is in both sets, the client of both carries it across.
         sleep(secs(25)).await;
         let told = refused(new()).await;
-        assert!(told.contains("it has roster 2 with 3 voters"), "{told}");
-        assert!(told.contains("others have roster 1 with"), "{carried}: {told}");
+        assert!(told.contains("it has configuration 2 with 3 voters"), "{told}");
+        assert!(told.contains("others have configuration 1 with"), "{carried}: {told}");
         drop(old.close().await);
         let gone = Stopwatch::start();
         let client = loop {
             match new().connect().await {
                 Ok(client) => break client,
-                Err(error) => assert!(error.is_out_of_step(), "{error}"),
+                Err(error) => assert!(error.is_configuration_mismatch(), "{error}"),
             }
             sleep(secs(1)).await;
         };
@@ -301,26 +302,31 @@ async fn clients_of_the_new_voters_start_when_those_of_the_old_have_been_gone_fo
 #[tokio::test(start_paused = true)]
 async fn a_client_that_is_there_for_a_moment_alone_carries_what_it_hears_across() {
     let changed = Changed::of(3, 0, 3);
-    let _old = builder().embedded(changed.old_ones()).roster(1).connect().await.unwrap();
-    let both = changed.both_sets().roster(2).connect().await.unwrap();
+    let _old =
+        builder().embedded(changed.old_ones()).voter_configuration(1).connect().await.unwrap();
+    let both = changed.both_sets().voter_configuration(2).connect().await.unwrap();
     drop(both.close().await);
-    let told = refused(builder().embedded(changed.new_ones()).roster(2)).await;
-    assert!(told.contains("others have roster 1 with 3 voters"), "{told}");
+    let told = refused(builder().embedded(changed.new_ones()).voter_configuration(2)).await;
+    assert!(told.contains("others have configuration 1 with 3 voters"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_goes_back_as_it_came() {
     let changed = Changed::of(2, 1, 0);
-    let both = || changed.both_sets().roster(2);
-    let new = builder().embedded(changed.new_ones()).roster(2).connect().await.unwrap();
+    let both = || changed.both_sets().voter_configuration(2);
+    let new =
+        builder().embedded(changed.new_ones()).voter_configuration(2).connect().await.unwrap();
     let joint = both().connect().await.unwrap();
     assert!(
-        refused(builder().embedded(changed.old_ones()).roster(1)).await.contains("roster 1 with 1")
+        refused(builder().embedded(changed.old_ones()).voter_configuration(1))
+            .await
+            .contains("configuration 1 with 1")
     );
     drop(new.close().await);
     // The clients of both sets say every 15 s that they are there without it.
     sleep(TOLD + secs(16)).await;
-    let old = builder().embedded(changed.old_ones()).roster(1).connect().await.unwrap();
+    let old =
+        builder().embedded(changed.old_ones()).voter_configuration(1).connect().await.unwrap();
     drop(joint.close().await);
     sleep(TOLD + secs(1)).await;
     // And another change, of the same number, is tried.
@@ -328,15 +334,16 @@ async fn a_change_goes_back_as_it_came() {
     drop(old);
 }
 
-fn is_out_of_step(error: &Error) -> bool {
-    let of_it = |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Cause::OutOfStep(_)));
+fn is_configuration_mismatch(error: &Error) -> bool {
+    let of_it =
+        |verdict: &Verdict| matches!(verdict, Verdict::Unknown(Cause::ConfigurationMismatch(_)));
     error.voters().iter().any(|report| of_it(&report.verdict))
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cannot_compare_on_a_majority_does_not_connect_and_is_not_out_of_step() {
+async fn who_cannot_compare_on_a_majority_does_not_connect_and_has_no_mismatch() {
     let voters = embedded::voters(5);
-    drop_script(&voters[..3], ROSTER);
+    drop_script(&voters[..3], CONFIGURATION);
     let asked = Stopwatch::start();
     let error = on(&voters).connect_timeout(secs(3)).connect().await.expect_err("nobody says so");
     assert!(error.is_not_connected(), "{error}");
@@ -358,7 +365,7 @@ fn a_client_that_connects_in_vain_leaves_its_thread_to_others() {
         let connecting = async {
             let voters = embedded::voters(3);
             voters[1].kill();
-            drop_script(&voters[2..], ROSTER);
+            drop_script(&voters[2..], CONFIGURATION);
             let builder = on(&voters).voter_deadline(secs(1));
             builder.connect_timeout(ms(3_200)).connect().await
         };
@@ -368,24 +375,24 @@ fn a_client_that_connects_in_vain_leaves_its_thread_to_others() {
     assert!(error.is_not_connected(), "{error}");
 }
 
-// The voters are up, and answer nothing about the roster for a while.
+// The voters are up, and answer nothing about the configuration for a while.
 #[tokio::test(start_paused = true)]
 async fn connecting_goes_on_asking_until_a_majority_has_compared() {
     let voters = embedded::voters(5);
     let _first = on(&voters).connect().await.unwrap();
-    drop_script(&voters[..3], ROSTER);
+    drop_script(&voters[..3], CONFIGURATION);
     let (three, asked) = (voters[..3].to_vec(), Stopwatch::start());
     let late = async {
         sleep(secs(2)).await;
         heal(&three);
     };
-    let stray = builder().embedded(&three).roster(2).connect();
+    let stray = builder().embedded(&three).voter_configuration(2).connect();
     let (stray, ()) = tokio::join!(stray, late);
-    let error = stray.expect_err("it is out of step with the first");
-    assert!(error.is_out_of_step(), "{error}");
+    let error = stray.expect_err("its configuration differs with the first");
+    assert!(error.is_configuration_mismatch(), "{error}");
     assert!(asked.time() >= secs(2), "{:?}", asked.time());
     // Who agrees connects late, and well.
-    drop_script(&voters[..3], ROSTER);
+    drop_script(&voters[..3], CONFIGURATION);
     let late = async {
         sleep(secs(2)).await;
         heal(&voters);
@@ -400,15 +407,15 @@ async fn a_voter_counts_for_new_holds_once_it_has_compared_on_its_connection_and
     let voters = embedded::voters(3);
     let client = on(&voters).connect().await.unwrap();
     let held = client.mutex("held").lock().await.unwrap();
-    drop_script(&voters[..2], ROSTER);
+    drop_script(&voters[..2], CONFIGURATION);
     voters[..2].iter().for_each(|voter| voter.cut(InFlight::Lost));
     let error = client.mutex("m").try_lock().await.unwrap_err();
-    assert!(error.is_no_quorum() && is_out_of_step(&error), "{error}");
+    assert!(error.is_no_quorum() && is_configuration_mismatch(&error), "{error}");
     assert_eq!(client.status().await.voters.iter().filter(|voter| voter.counts).count(), 1);
     sleep(secs(30)).await;
     assert!(held.is_held() && held.votes() == 3, "a lease of 10 s is renewed");
     let error = client.mutex("m").try_lock().await.unwrap_err();
-    assert!(error.is_no_quorum() && is_out_of_step(&error), "{error}");
+    assert!(error.is_no_quorum() && is_configuration_mismatch(&error), "{error}");
     heal(&voters);
     sleep(secs(2)).await;
     assert!(client.mutex("m").try_lock().await.unwrap().is_some(), "it is free");
@@ -420,10 +427,10 @@ async fn a_new_connection_is_compared_at_once() {
     let voters = embedded::voters(3);
     let client = on(&voters).connect().await.unwrap();
     sleep(secs(5)).await;
-    let before = voters[0].runs(ROSTER);
+    let before = voters[0].runs(CONFIGURATION);
     voters[0].cut(InFlight::Lost);
     sleep(ms(1)).await;
-    assert_eq!(voters[0].runs(ROSTER), before + 1);
+    assert_eq!(voters[0].runs(CONFIGURATION), before + 1);
     assert!(client.status().await.voters.iter().all(|voter| voter.counts));
 }
 
@@ -431,20 +438,21 @@ async fn a_new_connection_is_compared_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_stray_of_the_step_before_is_refused_for_as_long_as_the_old_voters_know_the_new_step() {
     let changed = Changed::of(3, 0, 3);
-    let old = || builder().embedded(changed.old_ones()).roster(1);
-    let both = || changed.both_sets().roster(2);
+    let old = || builder().embedded(changed.old_ones()).voter_configuration(1);
+    let both = || changed.both_sets().voter_configuration(2);
     let first = old().connect().await.unwrap();
     let joint = both().connect().await.unwrap();
     drop(first.close().await);
     sleep(TOLD + secs(30)).await;
-    let new = builder().embedded(changed.new_ones()).roster(2).connect().await.unwrap();
+    let new =
+        builder().embedded(changed.new_ones()).voter_configuration(2).connect().await.unwrap();
     let held = new.mutex("m").lock().await.unwrap();
     sleep(secs(45)).await;
     drop(joint.close().await);
     for later in [10, 60, 90, 600, 3_000] {
         sleep(secs(later)).await;
         let told = refused(old()).await;
-        assert!(told.contains("others have roster 2 with 3 voters"), "{later}: {told}");
+        assert!(told.contains("others have configuration 2 with 3 voters"), "{later}: {told}");
     }
     let told = refused(old()).await;
     assert!(told.contains("clients in between that have both sets"), "{told}");
@@ -469,12 +477,13 @@ async fn a_stray_of_the_step_before_is_refused_for_as_long_as_the_old_voters_kno
 #[tokio::test(start_paused = true)]
 async fn clients_of_both_sets_that_do_not_reach_the_new_voters_let_no_stray_in() {
     let changed = Changed::of(3, 0, 3);
-    let joint = changed.both_sets().roster(2).connect().await.unwrap();
-    let _new = builder().embedded(changed.new_ones()).roster(2).connect().await.unwrap();
+    let joint = changed.both_sets().voter_configuration(2).connect().await.unwrap();
+    let _new =
+        builder().embedded(changed.new_ones()).voter_configuration(2).connect().await.unwrap();
     sleep(secs(45)).await;
     changed.new_ones().iter().for_each(EmbeddedVoter::stop);
     sleep(secs(600)).await;
-    refused(builder().embedded(changed.old_ones()).roster(1)).await;
+    refused(builder().embedded(changed.old_ones()).voter_configuration(1)).await;
     drop(joint);
 }
 
@@ -503,7 +512,7 @@ async fn a_client_with_another_lease_or_drift_or_without_the_restart_guard_does_
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_of_a_format_that_this_release_does_not_know_are_out_of_step() {
+async fn records_of_a_format_that_this_release_does_not_know_disagree() {
     let voters = embedded::voters(3);
     let now = voters[0].command(&["TIME"]).unwrap();
     let quorate::embedded::Reply::List(parts) = now else { panic!("{now:?}") };
@@ -523,7 +532,7 @@ async fn records_of_a_format_that_this_release_does_not_know_are_out_of_step() {
 async fn a_client_that_replaces_other_voters_than_there_are_does_not_connect() {
     let voters = embedded::voters(5);
     let _first = on(&voters).connect().await.unwrap();
-    let both = builder().embedded(&voters[..3]).replacing(&voters[2..]).roster(2);
+    let both = builder().embedded(&voters[..3]).replacing(&voters[2..]).voter_configuration(2);
     refused(both).await;
 }
 
@@ -552,14 +561,19 @@ async fn who_finds_out_later_gets_no_new_locks_and_loses_what_it_holds() {
         both => panic!("{both:?}"),
     };
     let why = lost.release().await.unwrap_err();
-    assert!(why.is_lost() && is_out_of_step(&why), "{why}");
+    assert!(why.is_lost() && is_configuration_mismatch(&why), "{why}");
     assert!(why.to_string().contains("clients disagree about the voters"), "{why}");
-    for text in its.status().await.voters.iter().map(|voter| voter.out_of_step.as_deref()) {
+    for text in
+        its.status().await.voters.iter().map(|voter| voter.configuration_mismatch.as_deref())
+    {
         let text = text.expect("none of its votes counts");
-        assert!(text.contains("roster 1 with 3 voters") && text.contains("roster 1 with 5 voters"));
+        assert!(
+            text.contains("configuration 1 with 3 voters")
+                && text.contains("configuration 1 with 5 voters")
+        );
     }
     let error = its.mutex("m").lock_within(secs(1)).await.unwrap_err();
-    assert!(error.is_no_quorum() && is_out_of_step(&error), "{error}");
+    assert!(error.is_no_quorum() && is_configuration_mismatch(&error), "{error}");
     sleep(secs(30)).await;
     assert!(well.is_held(), "the other one goes on");
     well.release().await.unwrap();
@@ -575,12 +589,12 @@ async fn who_only_looks_connects_and_leaves_no_trace_and_sees_what_the_clients_b
     let voters = embedded::voters(5);
     let first = on(&voters[..3]).client_name("web-1").connect().await.unwrap();
     let looks = on(&voters).only_looks(true).connect().await.unwrap();
-    let roster = looks.survey().await.roster;
-    assert_eq!(roster.len(), 1, "{roster:?}");
-    let entry = &roster[0];
+    let configuration = looks.survey().await.configuration;
+    assert_eq!(configuration.len(), 1, "{configuration:?}");
+    let entry = &configuration[0];
     assert_eq!((entry.number, entry.voters, entry.replaced), (1, 3, None));
     assert!(entry.client.starts_with("web-1@") && entry.clashes, "{entry}");
-    assert_eq!(first.survey().await.roster.len(), 1);
+    assert_eq!(first.survey().await.configuration.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -589,7 +603,7 @@ async fn voters_are_asked_every_15_seconds_and_never_on_the_way_of_a_lock() {
     let (asked, start) = (Arc::<Mutex<Vec<u64>>>::default(), Stopwatch::start());
     let noted = Arc::clone(&asked);
     voters[0].observe(move |ran| {
-        if ran.script() == ROSTER {
+        if ran.script() == CONFIGURATION {
             noted.lock().unwrap().push(start.time().as_secs());
         }
     });

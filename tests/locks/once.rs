@@ -224,8 +224,8 @@ async fn voters_that_lose_their_data_one_after_the_other_forget_no_firing() {
     }
 }
 
-// What is done is stored by the first two of three. One of these is away, and the other one forgets it
-// when the lock was given: then nobody can know.
+// What is done is stored by the first two of three. One of these is away, and the other one forgets
+// it when the lock was given: then nobody can know.
 #[tokio::test(start_paused = true)]
 async fn a_voter_in_quarantine_does_not_say_that_nothing_is_done() {
     let voters = embedded::voters(3);
@@ -334,10 +334,16 @@ fn machines_up_to_a_period_apart_name_the_same_firing() {
 async fn a_change_of_the_voters_takes_along_what_is_done() {
     let voters = embedded::voters(6);
     let (old, new) = voters.split_at(3);
-    let first = Quorate::builder().embedded(old).roster(1).connect().await.unwrap();
+    let first = Quorate::builder().embedded(old).voter_configuration(1).connect().await.unwrap();
     ran(first.once("a").run(7_u64, works).await.unwrap());
     first.close().await.expect("all confirm");
-    let both = Quorate::builder().embedded(new).replacing(old).roster(2).connect().await.unwrap();
+    let both = Quorate::builder()
+        .embedded(new)
+        .replacing(old)
+        .voter_configuration(2)
+        .connect()
+        .await
+        .unwrap();
     assert_eq!(both.admin().copy_once().await.unwrap(), 1);
     assert_eq!(stored(&voters), [Some(7); 6]);
     // Who runs a job in this step reads and writes both.
@@ -347,7 +353,7 @@ async fn a_change_of_the_voters_takes_along_what_is_done() {
     both.close().await.expect("all confirm");
     // A longest lease and a minute later.
     sleep(secs(120)).await;
-    let last = Quorate::builder().embedded(new).roster(2).connect().await.unwrap();
+    let last = Quorate::builder().embedded(new).voter_configuration(2).connect().await.unwrap();
     sleep(secs(31)).await;
     assert_eq!(passed(&last.once("a").run(8_u64, must_not_work).await.unwrap()), 8);
 }

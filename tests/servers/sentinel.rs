@@ -256,7 +256,7 @@ async fn a_vote_that_a_failover_lost_lets_nobody_in() {
     let failed_over = now();
     until_kept_out(&ben, 0, Quarantine::Restarted).await;
     let cleo = connect(leased(beside(&sentinels, &servers), lease)).await;
-    // She finds the mark of the one before her.
+    // She finds the fingerprint of the one before her.
     let dora = connect(leased(beside(&sentinels, &servers), lease)).await;
     for client in [&cleo, &dora] {
         let why = kept_out(client, 0).await.map(|it| it.why);

@@ -48,23 +48,23 @@ pub fn read_file(path: &str) -> String {
     fs::read_to_string(file).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Whether a key is the mark of a voter.
-pub fn is_mark(key: &str) -> bool {
+/// Whether a key is the fingerprint of a voter.
+pub fn is_fingerprint(key: &str) -> bool {
     key.contains("{%voter")
 }
 
 /// Whether a key has what clients believe of the voters.
-pub fn is_roster(key: &str) -> bool {
+pub fn is_configuration(key: &str) -> bool {
     key.contains("{%roster")
 }
 
-/// These keys but for those that outlast their locks: they remember tokens, or are the marks of
-/// voters or what clients believe.
+/// These keys but for those that outlast their locks: they remember tokens, or are the fingerprints
+/// of voters or what clients believe.
 pub fn without_lasting(mut keys: Vec<String>) -> Vec<String> {
     let is_fence = |key: &str| key.ends_with("fence") || key.starts_with("redisson_lock_token:");
     // What others asked with is remembered for a lease.
     let is_number = |key: &str| key.ends_with("semaphore:permits");
-    let lasts = |key: &str| is_fence(key) || is_mark(key) || is_roster(key);
+    let lasts = |key: &str| is_fence(key) || is_fingerprint(key) || is_configuration(key);
     keys.retain(|key| !lasts(key) && !is_number(key));
     keys
 }

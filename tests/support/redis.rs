@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::install::install_line;
-use super::is_mark;
+use super::is_fingerprint;
 use super::ports::free_port;
 use super::process::{self, Signal};
 use super::resp::{Reply, talk};
@@ -297,21 +297,22 @@ impl RedisServer {
         Duration::from_secs(seconds.parse().expect("a number"))
     }
 
-    /// Has its mark say that clients have known its data for so long. One that has no mark gets
-    /// that of a server outside of a cluster.
+    /// Has its fingerprint say that clients have known its data for so long. One that has no
+    /// fingerprint gets that of a server outside of a cluster.
     ///
     /// # Panics
     ///
     /// If it does not answer.
     pub fn set_age(&self, age: Duration) {
-        let mut marks: Vec<_> = self.keys().into_iter().filter(|key| is_mark(key)).collect();
-        if marks.is_empty() {
-            marks.push("quorate:{%voter}".to_owned());
+        let mut fingerprints: Vec<_> =
+            self.keys().into_iter().filter(|key| is_fingerprint(key)).collect();
+        if fingerprints.is_empty() {
+            fingerprints.push("quorate:{%voter}".to_owned());
         }
         let run_id = self.info(&["INFO", "server"], "run_id").expect("it tells");
-        for key in marks {
+        for key in fingerprints {
             let known = match self.command(&["GET", &key]).expect("it can be read") {
-                Reply::Text(mark) => mark,
+                Reply::Text(fingerprint) => fingerprint,
                 _ => format!("{run_id} {run_id}/ 0 0 0 0"),
             };
             let part = |at: usize| known.split(' ').nth(at).expect("six parts");

@@ -52,7 +52,7 @@ Exit codes:
    71      the operating system refused something, such as a new process
    75      the lock is taken, or was not acquired in time
    76      the lock was lost, also if the command ended well after that
-   78      a setting cannot be used, or is out of step with other clients
+   78      a setting cannot be used, or does not match that of other clients
   126      the command cannot be executed
   127      the command was not found
   128 + n  ended by the signal n
@@ -94,7 +94,7 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {
-            ErrorKind::Invalid | ErrorKind::OutOfStep => Code::Config,
+            ErrorKind::Invalid | ErrorKind::ConfigurationMismatch => Code::Config,
             ErrorKind::NotConnected | ErrorKind::NoQuorum | ErrorKind::Overloaded => {
                 Code::Unavailable
             }

@@ -311,13 +311,13 @@ fn clock(ClockOffset { ahead_micros, .. }: ClockOffset) -> String {
 
 /// In a word; and where there is more to say, all of it.
 fn state(voter: &VoterSurvey) -> (&'static str, Option<String>) {
-    let VoterStatus { connection, refuses, quarantine, out_of_step, .. } = &voter.status;
+    let VoterStatus { connection, refuses, quarantine, configuration_mismatch, .. } = &voter.status;
     let missing = voter.servers.iter().find_map(|report| report.info.as_ref().err());
-    match (connection, refuses, quarantine, out_of_step, missing) {
+    match (connection, refuses, quarantine, configuration_mismatch, missing) {
         (Err(cause), ..) => ("away", Some(cause.to_string())),
         (_, Some(why), ..) => ("refuses", Some(format!("takes no new votes: {why}"))),
         (_, _, Some(quarantined), ..) => ("quarantine", Some(quarantined.to_string())),
-        (_, _, _, Some(why), _) => ("out of step", Some(why.clone())),
+        (_, _, _, Some(why), _) => ("mismatch", Some(why.clone())),
         (.., Some(cause)) => ("connected", Some(format!("says nothing of itself: {cause}"))),
         _ => ("connected", None),
     }

@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     proto::{Cause, ClockOffset, ServerReport},
     scripts::{Answer, Value},
-    voter::{Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome},
+    voter::{Answers, Call, Identity, KeySearch, KeysFound, Node, Outcome, VoterEvents},
 };
 
 /// How long an answer is waited for where the request says nothing about it.
@@ -31,8 +31,12 @@ pub(in crate::embedded) struct Connection {
 
 impl Connection {
     /// Connects a client of this clock. Timers run on the current runtime.
-    pub(in crate::embedded) fn open(server: Arc<Server>, ear: Arc<dyn Ear>, clock: Clock) -> Self {
-        let id = server.act(|state| state.connect(ear, clock.clone()));
+    pub(in crate::embedded) fn open(
+        server: Arc<Server>,
+        listener: Arc<dyn VoterEvents>,
+        clock: Clock,
+    ) -> Self {
+        let id = server.act(|state| state.connect(listener, clock.clone()));
         let looks = look(Arc::downgrade(&server), id, clock.clone());
         let (open, closed) = oneshot::channel();
         clock.spawn(&Handle::current(), async move {
@@ -67,7 +71,7 @@ impl Connection {
     }
 }
 
-/// Looks again and again who answers on a connection, and tells its ear, until it is closed.
+/// Looks again and again who answers on a connection, and tells its listener, until it is closed.
 async fn look(server: Weak<Server>, id: ConnectionId, clock: Clock) {
     let act = |action: &mut dyn FnMut(&mut ServerState)| {
         Weak::upgrade(&server).map(|server| server.act(action))

@@ -101,7 +101,7 @@ async fn the_stamp_is_of_the_voters_clock_at_a_moment_of_the_clients() {
     machine.set_clock_rate(1_000_000);
     tokio::time::advance(ms(1_000)).await;
     let (listener, clock) = (Arc::new(Listener::default()), Clock::Machine(machine));
-    let _node = voter.connect(Arc::clone(&listener) as Arc<dyn Ear>, clock.clone());
+    let _node = voter.connect(Arc::clone(&listener) as Arc<dyn VoterEvents>, clock.clone());
     let Stamp { shown, asked, answered } = listener.met()[0].1;
     assert_eq!(shown, Duration::from_micros(1_700_000_003_500_001));
     assert_eq!((asked, answered), (clock.now(), clock.now()));
@@ -207,7 +207,7 @@ async fn a_client_looks_now_and_then_who_the_voter_is_and_when() {
 
 #[tokio::test(start_paused = true)]
 async fn data_without_a_mark_have_no_name_until_a_client_looks() {
-    for lose in [EmbeddedVoter::lose_mark, EmbeddedVoter::wipe] {
+    for lose in [EmbeddedVoter::lose_fingerprint, EmbeddedVoter::wipe] {
         let (voter, node, hears) = connected();
         let data = async || node.send(acquire("a:1")).await.remove(0).unwrap().data.unwrap();
         let first = data().await;

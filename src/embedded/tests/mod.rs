@@ -22,7 +22,7 @@ use crate::{
     clock::{Clock, Moment},
     proto::{Cause, HoldId, Verdict},
     scripts::{Answer, Script, mutex, test_script},
-    voter::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
+    voter::{Call, Identity, Node, ONLY, Outcome, Stamp, VoterEvents},
 };
 
 const DEADLINE: Duration = Duration::from_millis(200);
@@ -51,7 +51,7 @@ impl Listener {
     }
 }
 
-impl Ear for Listener {
+impl VoterEvents for Listener {
     fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         assert_eq!(shard, ONLY);
         if let Some(act) = self.when_met.get() {
@@ -92,7 +92,7 @@ fn voter() -> EmbeddedVoter {
 
 fn connect(voter: &EmbeddedVoter) -> (Arc<dyn Node>, Arc<Listener>) {
     let listener = Arc::new(Listener::default());
-    (voter.connect(Arc::clone(&listener) as Arc<dyn Ear>, Clock::tokio()), listener)
+    (voter.connect(Arc::clone(&listener) as Arc<dyn VoterEvents>, Clock::tokio()), listener)
 }
 
 fn connected() -> (EmbeddedVoter, Arc<dyn Node>, Arc<Listener>) {

@@ -9,7 +9,7 @@ use crate::{
     kinds::Ask,
     proto::{Asked, Duty, KeptOut, Round, RoundEnd, Terms, Verdict, Vote},
     scripts::Answer,
-    voter::{Call, LateEar, Outcome, Replies},
+    voter::{Call, LateListener, Outcome, Replies},
 };
 
 /// A round under way.
@@ -52,7 +52,7 @@ struct LateAnswers {
     sent: RoundSent,
 }
 
-impl LateEar for LateAnswers {
+impl LateListener for LateAnswers {
     fn hear(&self, voter: usize, outcome: &Outcome<Answer>) {
         self.hold.hear_late(self.sent, voter, outcome);
     }
@@ -219,8 +219,8 @@ impl Hold {
         }
     }
 
-    /// Listens to a round until it is decided, and draws the consequences. Nothing comes of it where
-    /// the hold ends before.
+    /// Listens to a round until it is decided, and draws the consequences. Nothing comes of it
+    /// where the hold ends before.
     pub(in crate::hold) async fn conclude(
         self: &Arc<Self>,
         mut exchange: Exchange,

@@ -65,7 +65,7 @@ fn a_voter_that_comes_back_as_another_is_told_of_once_and_so_is_its_end() {
     assert_eq!(*quarantined, expected);
     assert_eq!(*gauge, counted(1, Gauge::Quarantined, true));
     assert_eq!(*came_back, Change::CameBack { voter: 1, durable: false, data: Data::Kept });
-    // Holds are renewed at once, and the roster is compared on the new connection.
+    // Holds are renewed at once, and the configuration is compared on the new connection.
     let all = Wakes { holds: true, alarm: true, comparison: true };
     assert_eq!((trust.take_wakes(), trust.next_end), (all, Some(at(35))));
     trust.note_identity(only(1), &server("another"), None, at(15));

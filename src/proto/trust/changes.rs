@@ -48,7 +48,7 @@ pub enum Gauge {
     Clients,
     Quarantined,
     Refusing,
-    OutOfStep,
+    ConfigurationMismatch,
 }
 
 /// Who is to look at once, without waiting for what is told.
@@ -123,8 +123,9 @@ impl Trust {
         mem::take(&mut self.wakes)
     }
 
-    /// What is to be told next, unless somebody tells something now, and [goes on](Self::tell_more).
-    /// So whoever waits for a recorder holds up nobody else, and the order stays.
+    /// What is to be told next, unless somebody tells something now, and [goes
+    /// on](Self::tell_more). So whoever waits for a recorder holds up nobody else, and the order
+    /// stays.
     pub fn tell(&mut self) -> Option<Change> {
         if self.is_telling { None } else { self.tell_more() }
     }

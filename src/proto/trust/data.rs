@@ -9,24 +9,24 @@ use crate::proto::{Moment, Quarantine};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Birth {
     /// Where the name stands: under another key it may be another one for the same data.
-    pub mark: Arc<str>,
+    pub fingerprint: Arc<str>,
     /// Behind a `~` what they were called before a client renamed them, and behind a `/` what else
     /// makes them others.
     pub name: Arc<str>,
-    /// How old the mark is. Data of one name grow no younger, unless they are those of an earlier
-    /// moment.
+    /// How old the fingerprint is. Data of one name grow no younger, unless they are those of an
+    /// earlier moment.
     pub age: Duration,
     /// How old it was when the first client looked at it in this life of the server.
     pub began: Duration,
 }
 
 impl Birth {
-    /// What the mark calls the data, and what else makes them others.
+    /// What the fingerprint calls the data, and what else makes them others.
     fn parts(&self) -> (&str, &str) {
         self.name.split_at(self.name.find('/').unwrap_or(self.name.len()))
     }
 
-    /// What the mark calls the data.
+    /// What the fingerprint calls the data.
     pub(crate) fn data(&self) -> &str {
         self.parts().0
     }
@@ -46,7 +46,9 @@ impl Birth {
     /// client that connects after only one of two copies was renamed still finds them.
     fn is_shared_with(&self, other: &Self) -> bool {
         let (name, (its, before)) = (self.names().0, other.names());
-        self.mark == other.mark && !name.is_empty() && (its == name || before == Some(name))
+        self.fingerprint == other.fingerprint
+            && !name.is_empty()
+            && (its == name || before == Some(name))
     }
 
     /// Data that are called so, and of which no more is known.
@@ -100,12 +102,15 @@ impl Register {
     ) -> Data {
         let standing = self.standing_mut(shard);
         if let Some(first) = &mut standing.first_met {
-            // For how long it has kept them all is said by the mark, and not by its settings.
+            // For how long it has kept them all is said by the fingerprint, and not by its
+            // settings.
             first.durable &= crate::mutant!("settings_are_believed");
             first.marked = true;
         }
         let both = before.zip(standing.birth.as_ref());
-        let Some((before, birth)) = both.filter(|(before, birth)| before.mark == birth.mark) else {
+        let Some((before, birth)) =
+            both.filter(|(before, birth)| before.fingerprint == birth.fingerprint)
+        else {
             return Data::Kept;
         };
         if before.name != birth.name {
@@ -116,8 +121,8 @@ impl Register {
             self.note_forgotten(shard, since_beginning(now), why);
             return Data::Gone;
         }
-        // Another client that looked before in this life has made the mark older. One that goes by
-        // other sources may have made it young, and then it tells how old it was before.
+        // Another client that looked before in this life has made the fingerprint older. One that
+        // goes by other sources may have made it young, and then it tells how old it was before.
         let age = if returned { birth.began } else { birth.age.max(birth.began) };
         let older = age < before.age && !crate::mutant!("durability_is_believed");
         if older && self.note_loss(shard, now, now) { Data::Older } else { Data::Kept }
@@ -188,9 +193,10 @@ impl Register {
         !is_known
     }
 
-    /// An answer says which data a voter has; nothing where the mark is gone. If they are not those
-    /// that it had, what it had is gone, and what it says from now on counts as if it were new.
-    /// Whether that is news: while there is no mark nobody knows whether they are deleted again.
+    /// An answer says which data a voter has; nothing where the fingerprint is gone. If they are
+    /// not those that it had, what it had is gone, and what it says from now on counts as if it
+    /// were new. Whether that is news: while there is no fingerprint nobody knows whether they are
+    /// deleted again.
     pub fn note_data_name(&mut self, shard: Shard, data: &str, now: Moment) -> bool {
         let standing = self.standing_mut(shard);
         let Some(known) = standing.birth.take() else { return false };

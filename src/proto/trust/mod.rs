@@ -64,7 +64,7 @@ pub struct Identity {
     /// Which data it has, where that is known.
     pub birth: Option<Birth>,
     /// For how long at least it has had them, and has forgotten nothing of them; where there is no
-    /// mark, for how long it says that it has run.
+    /// fingerprint, for how long it says that it has run.
     pub age: Duration,
     /// It writes every change to disk before it answers, so a restart forgets nothing
     /// (`appendonly yes` and `appendfsync always`).
@@ -138,7 +138,7 @@ struct Start {
     overlap: Duration,
     /// For how long it had been known then. Nothing: nobody had met it before.
     age: Duration,
-    /// By its mark, and not by what the server says of itself.
+    /// By its fingerprint, and not by what the server says of itself.
     marked: bool,
 }
 
@@ -296,8 +296,9 @@ impl Register {
         let starts = self.standings().filter_map(|standing| standing.first_met);
         // A server may say that it is older than clients know the others to be.
         let mut comparable = starts.filter(|other| other.marked || !start.marked);
-        // Whoever marks a majority is the first client of these, however long that takes it. Those
-        // that others have marked before may have given votes since, with one that came back empty.
+        // Whoever leaves its fingerprint on a majority is the first client of these, however long
+        // that takes it. Those that others have marked before may have given votes since, with one
+        // that came back empty.
         let by_start = !start.marked || self.quorum.reached(|voter| self.is_new(voter));
         let is_later = comparable.any(|other| {
             let by_start = by_start && (!start.marked || other.is_new());

@@ -76,7 +76,7 @@ fn a_voter_that_writes_every_change_forgets_nothing_if_it_did_so_before() {
     }
 }
 
-/// How many of the voters, from the first on, have a mark.
+/// How many of the voters, from the first on, have a fingerprint.
 #[derive(Clone, Copy)]
 struct Marked(usize);
 
@@ -193,15 +193,15 @@ fn a_restart_is_known_for_one_also_where_all_restart_and_with_the_guard_off_nobo
     assert!(kept_out(&register, at(10)).is_empty());
 }
 
-fn birth(mark: &str, name: &str) -> Birth {
-    aged(mark, name, 0, 0)
+fn birth(fingerprint: &str, name: &str) -> Birth {
+    aged(fingerprint, name, 0, 0)
 }
 
 /// The names that the data of three voters have at first.
 const DATA: [&str; 3] = ["data-0/0", "data-1/0", "data-2/0"];
 
-fn aged(mark: &str, name: &str, age: u64, began: u64) -> Birth {
-    Birth { mark: mark.into(), name: name.into(), age: SECS(age), began: SECS(began) }
+fn aged(fingerprint: &str, name: &str, age: u64, began: u64) -> Birth {
+    Birth { fingerprint: fingerprint.into(), name: name.into(), age: SECS(age), began: SECS(began) }
 }
 
 /// Whether its data are what they were.
@@ -220,7 +220,7 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
     assert!(!named(&mut register, 1, &birth("m", "others"), at(20)));
     assert_eq!(register.kept_out(only(1), at(20)).unwrap().forgot, at(20));
     assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Emptied, 30));
-    // Where the mark stands elsewhere, the same data have another name.
+    // Where the fingerprint stands elsewhere, the same data have another name.
     assert!(named(&mut register, 2, &birth("n", "others"), at(60)));
     assert!(kept_out(&register, at(60)).is_empty());
 }
@@ -267,7 +267,7 @@ fn comes_back(register: &mut Register, age: u64, began: u64) -> Data {
     register.note_data(only(1), &aged("m", DATA[1], age, began), true, at(20))
 }
 
-// Others have looked before, and made the mark older than this client had seen it.
+// Others have looked before, and made the fingerprint older than this client had seen it.
 #[test]
 fn a_voter_that_comes_back_with_data_of_an_earlier_moment_has_forgotten() {
     let mut register = durable();

@@ -28,7 +28,7 @@ use crate::{
     proto::Cause,
     scripts::Value,
     voter::{
-        Address, Ear, Outcome, lock,
+        Address, Outcome, VoterEvents, lock,
         pauses::Pauses,
         seat::{SLOTS, Seat, led_into},
         single::Inquirer,
@@ -119,9 +119,9 @@ impl Map {
         self.shards.get(usize::from(slot)).copied().flatten()
     }
 
-    /// Where the mark is of the server that leads this shard: in one of its own slots. Nothing
-    /// where that has no slots, and so nothing that it could have forgotten.
-    pub(super) fn mark(&self, shard: usize, key: &str) -> Option<Arc<str>> {
+    /// Where the fingerprint is of the server that leads this shard: in one of its own slots.
+    /// Nothing where that has no slots, and so nothing that it could have forgotten.
+    pub(super) fn fingerprint(&self, shard: usize, key: &str) -> Option<Arc<str>> {
         led_into(chosen((0..SLOTS).filter(|slot| self.shard(*slot) == Some(shard)))?, key)
     }
 
@@ -363,7 +363,7 @@ pub(crate) struct Topology {
     /// Where to ask first.
     hints: Mutex<HashSet<Endpoint>>,
     /// Who is told what has moved, before anybody goes by the new map.
-    ears: Mutex<Vec<Arc<dyn Ear>>>,
+    listener: Mutex<Vec<Arc<dyn VoterEvents>>>,
     /// Whoever has this keeps the map up to date. With the server that answered last.
     kept: tokio::sync::Mutex<Option<Kept>>,
 }
@@ -388,8 +388,8 @@ impl Topology {
     }
 
     /// Has one of the voters told what moves from now on.
-    pub(super) fn tell(&self, ear: Arc<dyn Ear>) {
-        lock(&self.ears).push(ear);
+    pub(super) fn tell(&self, listener: Arc<dyn VoterEvents>) {
+        lock(&self.listener).push(listener);
     }
 
     pub(super) fn news(&self) -> watch::Receiver<TopologyNews> {
@@ -481,7 +481,7 @@ impl Topology {
             Ok(servers) => {
                 let (map, moves) = news.map.next(&servers);
                 for Move { from, to, lost } in moves {
-                    lock(&self.ears).iter().for_each(|ear| ear.moved(from, to, lost));
+                    lock(&self.listener).iter().for_each(|listener| listener.moved(from, to, lost));
                 }
                 if map != *news.map {
                     news.map = Arc::new(map);

@@ -278,8 +278,8 @@ fn it_stays_when_a_sixteenth_is_taken_from_either_end() {
 #[test]
 fn a_shard_without_slots_has_none() {
     let map = map_of(&[server("a", true, &[]), server("b", true, &[3..=3])]);
-    assert_eq!(map.mark(0, "quorate:{%voter}"), None);
-    assert!(map.mark(1, "quorate:{%voter}").is_some());
+    assert_eq!(map.fingerprint(0, "quorate:{%voter}"), None);
+    assert!(map.fingerprint(1, "quorate:{%voter}").is_some());
 }
 
 proptest! {
@@ -289,9 +289,9 @@ proptest! {
         let others = (0..SLOTS).filter(|slot| !own.contains(slot));
         let others: Vec<_> = others.map(|slot| slot..=slot).collect();
         let servers = [server("a", true, &others), server("b", true, &ranges)];
-        let mark = map_of(&servers).mark(1, &Prefix::default().mark());
-        let mark = mark.expect("it has slots");
-        prop_assert!(own.contains(&slot_of(&mark)), "{}", mark);
+        let fingerprint = map_of(&servers).fingerprint(1, &Prefix::default().fingerprint());
+        let fingerprint = fingerprint.expect("it has slots");
+        prop_assert!(own.contains(&slot_of(&fingerprint)), "{}", fingerprint);
     }
 
     #[test]

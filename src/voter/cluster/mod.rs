@@ -22,8 +22,8 @@ use tokio::{task::JoinSet, time};
 pub(crate) use self::map::Topology;
 use self::map::{Endpoint, Map, TopologyNews, endpoint};
 use super::{
-    Answers, Call, Ear, Identity, KeySearch, KeysFound, Looks, Node, ONLY, Outcome, SingleNode,
-    contract::begin, lock, seat::Seat, single::Order,
+    Answers, Call, Identity, KeySearch, KeysFound, Looks, Node, ONLY, Outcome, SingleNode,
+    VoterEvents, contract::begin, lock, seat::Seat, single::Order,
 };
 use crate::{
     clock::Clock,
@@ -51,10 +51,10 @@ struct ClusterVoter {
     labels: Arc<[Arc<str>]>,
     /// Whether it may share a server with another voter.
     may_share: bool,
-    /// What is asked of its servers; the key of their marks but for its slot.
+    /// What is asked of its servers; the key of their fingerprints but for its slot.
     looks: Looks,
     topology: Arc<Topology>,
-    ear: Arc<dyn Ear>,
+    listener: Arc<dyn VoterEvents>,
     order: Order,
     branches: Mutex<HashMap<Endpoint, Branch>>,
     /// By the names outside, where each channel is listened to. Another connection to the same
@@ -78,9 +78,9 @@ impl ClusterNode {
         labels: Arc<[Arc<str>]>,
         may_share: bool,
         looks: Looks,
-        ear: Arc<dyn Ear>,
+        listener: Arc<dyn VoterEvents>,
     ) -> Arc<dyn Node> {
-        topology.tell(Arc::clone(&ear));
+        topology.tell(Arc::clone(&listener));
         let seat = Seat::new(voter, u16::try_from(labels.len()).unwrap_or(u16::MAX));
         let voter = Arc::new(ClusterVoter {
             seat,
@@ -88,7 +88,7 @@ impl ClusterNode {
             may_share,
             looks,
             topology: Arc::clone(topology),
-            ear,
+            listener,
             order: Order::default(),
             branches: Mutex::default(),
             listening: Mutex::default(),
@@ -176,10 +176,10 @@ impl ClusterVoter {
         if let Some(branch) = branches.get(at).filter(|branch| branch.shard == shard) {
             return branch.clone();
         }
-        let key = self.looks.mark.as_ref();
-        let mark = key.and_then(|key| self.topology.map().mark(shard, key));
-        let looks = Looks { mark, shard, seat: Some(self.seat), ..self.looks.clone() };
-        let node = SingleNode::start(&self.topology.address(at), Arc::clone(&self.ear), looks);
+        let key = self.looks.fingerprint.as_ref();
+        let fingerprint = key.and_then(|key| self.topology.map().fingerprint(shard, key));
+        let looks = Looks { fingerprint, shard, seat: Some(self.seat), ..self.looks.clone() };
+        let node = SingleNode::start(&self.topology.address(at), Arc::clone(&self.listener), looks);
         let branch = Branch { shard, at: at.clone(), node };
         branches.insert(at.clone(), branch.clone());
         branch
@@ -344,7 +344,7 @@ impl ClusterVoter {
         moved.extend(lock(&self.listening).iter().filter(has_moved).map(|(it, _)| Arc::clone(it)));
         if !moved.is_empty() {
             join_all(moved.iter().map(|channel| self.listen_at_its_slot(channel))).await;
-            self.ear.missed();
+            self.listener.missed();
         }
     }
 

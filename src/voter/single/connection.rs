@@ -1,11 +1,12 @@
 //! The connection for scripts: made, asked who answers on it, and only then used.
 //!
 //! The client asks for `INFO` (who the server is, and whether it may evict keys), for `CONFIG GET`
-//! (whether it writes every change to disk before it answers), and for its mark, which also tells
-//! the time. Until all of these are answered no script of a lock leaves, and requests are answered
-//! as if there were no connection. The same holds while the server loads its data. What the user
-//! has no right to ask for is unknown; without `INFO` there is no voter. `INFO` and the mark are
-//! asked for again every ten seconds, and the settings of the disk every two minutes.
+//! (whether it writes every change to disk before it answers), and for its fingerprint, which also
+//! tells the time. Until all of these are answered no script of a lock leaves, and requests are
+//! answered as if there were no connection. The same holds while the server loads its data. What
+//! the user has no right to ask for is unknown; without `INFO` there is no voter. `INFO` and the
+//! fingerprint are asked for again every ten seconds, and the settings of the disk every two
+//! minutes.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -23,7 +24,7 @@ use crate::{
     clock::Clock,
     log,
     proto::{Cause, Reason},
-    voter::{Ear, Identity, lock, pauses::Pauses},
+    voter::{Identity, VoterEvents, lock, pauses::Pauses},
 };
 
 /// Between two looks at a connection that stands.
@@ -44,7 +45,7 @@ impl Runner {
     pub(super) async fn keep(
         self: Arc<Self>,
         address: Address,
-        ear: Arc<dyn Ear>,
+        listener: Arc<dyn VoterEvents>,
         mut channels: Channels,
     ) {
         let mut pauses = Pauses::new(PAUSE, LONGEST);
@@ -53,7 +54,7 @@ impl Runner {
         loop {
             let started = Clock::System.now();
             match met {
-                Ok(meeting) => self.stand(meeting, &mut dialer, &*ear, &mut channels).await,
+                Ok(meeting) => self.stand(meeting, &mut dialer, &*listener, &mut channels).await,
                 Err(why) => self.gate.failed(why),
             }
             // What breaks with its first request, as where a cluster is down, is no better than
@@ -106,13 +107,14 @@ impl Runner {
         &self,
         (link, mut router, primary, mut met): Meeting,
         dialer: &mut Dialer,
-        ear: &dyn Ear,
+        listener: &dyn VoterEvents,
         channels: &mut Channels,
     ) {
         let (gate, shard) = (&self.gate, self.looks.shard);
         let told = dialer.since_promotion(&mut met, primary.as_ref());
-        let needs_a_name = ear.met(shard, &told, met.stamp);
-        let mut standing = LinkStanding { gate, link: Arc::clone(&link), shard, ear, lost: None };
+        let needs_a_name = listener.met(shard, &told, met.stamp);
+        let mut standing =
+            LinkStanding { gate, link: Arc::clone(&link), shard, listener, lost: None };
         if needs_a_name {
             // Where it cannot be told now, the next client that knows better does it.
             drop(Box::pin(rename(&link, &met)).await);
@@ -120,23 +122,29 @@ impl Runner {
         *lock(&link.trusted) = primary.as_ref().map(Primary::trusted_until);
         let met = link.known.get_or_init(|| met);
         gate.open(&link);
-        let Dialer { connector, lookout, .. } = dialer;
+        let Dialer { connector, sentinel_lookup, .. } = dialer;
         // As large as all the rest.
-        let listening = Box::pin(channels.keep(connector, &link, ear, self.looks.seat));
+        let listening = Box::pin(channels.keep(connector, &link, listener, self.looks.seat));
         tokio::select! {
             () = link.watch(&mut router, || false) => {}
             () = gate.closed(&link) => {}
-            why = superseded(lookout.as_mut().zip(primary), &link) => link.blame(why),
-            why = self.look(&link, &told, met, ear) => link.blame(why),
+            why = superseded(sentinel_lookup.as_mut().zip(primary), &link) => link.blame(why),
+            why = self.look(&link, &told, met, listener) => link.blame(why),
             () = listening => {}
         }
         standing.lost = Some(link.trouble());
         dialer.parted(&link);
     }
 
-    /// Asks the server again and again what it is now, and tells the ear. Completes, with the
+    /// Asks the server again and again what it is now, and tells the listener. Completes, with the
     /// reason, when it has been promoted again since it was `told` of.
-    async fn look(&self, link: &Link, told: &Identity, first: &Met, ear: &dyn Ear) -> Reason {
+    async fn look(
+        &self,
+        link: &Link,
+        told: &Identity,
+        first: &Met,
+        listener: &dyn VoterEvents,
+    ) -> Reason {
         let (mut pause, mut syncs) = (INTERVAL, first.syncs);
         let (mut look, mut evicts) = (0_u32, false);
         loop {
@@ -172,7 +180,7 @@ impl Runner {
             // What sentinels say of it was heard when it was met.
             let (run_id, overlap) = (told.run_id.clone(), told.overlap);
             let identity = Identity { run_id, overlap, ..met.identity.clone() };
-            if ear.seen(self.looks.shard, &identity, met.stamp) {
+            if listener.seen(self.looks.shard, &identity, met.stamp) {
                 drop(Box::pin(rename(link, &met)).await);
             }
         }
@@ -184,7 +192,7 @@ struct LinkStanding<'a> {
     gate: &'a Gate,
     link: Arc<Link>,
     shard: usize,
-    ear: &'a dyn Ear,
+    listener: &'a dyn VoterEvents,
     /// Why, where it was not this side that ended it.
     lost: Option<Reason>,
 }
@@ -193,6 +201,6 @@ impl Drop for LinkStanding<'_> {
     fn drop(&mut self) {
         // The gate first, so that nobody sends what the router does not take any more.
         self.gate.over(&self.link, &self.link.trouble());
-        self.ear.parted(self.shard, self.lost.as_ref().map(|why| &**why.text()));
+        self.listener.parted(self.shard, self.lost.as_ref().map(|why| &**why.text()));
     }
 }

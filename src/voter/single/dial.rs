@@ -42,7 +42,7 @@ const LONGEST_QUESTION: Duration = Duration::from_secs(1);
 /// Finds out how to connect, anew each time.
 pub(super) struct Dialer {
     pub(super) connector: Connector,
-    pub(super) lookout: Option<Lookout>,
+    pub(super) sentinel_lookup: Option<SentinelLookup>,
     /// How often the server was found to be a replica.
     demotions: u64,
     /// Whom it met last, and the tenure that was told last of that one.
@@ -51,19 +51,19 @@ pub(super) struct Dialer {
 
 impl Dialer {
     pub(super) fn new(address: Address) -> Self {
-        let lookout = address.sentinels.as_ref().map(|sentinels| Lookout {
+        let sentinel_lookup = address.sentinels.as_ref().map(|sentinels| SentinelLookup {
             contacts: sentinels.all.iter().map(|_| Contact::default()).collect(),
             sentinels: Arc::clone(sentinels),
         });
         let connector = Connector { address, latest: None, patience: CONNECTING };
-        Self { connector, lookout, demotions: 0, latest: None }
+        Self { connector, sentinel_lookup, demotions: 0, latest: None }
     }
 
     /// Connects, to whom the sentinels name where there are any.
     pub(super) async fn connect(&mut self) -> Result<(Arc<Link>, Router, Option<Primary>), Reason> {
         let mut config = self.connector.address.config().await?;
-        let primary = match &mut self.lookout {
-            Some(lookout) => Some(lookout.ask().await?),
+        let primary = match &mut self.sentinel_lookup {
+            Some(sentinel_lookup) => Some(sentinel_lookup.ask().await?),
             None => None,
         };
         if let Some(Primary { host, port, .. }) = &primary {
@@ -147,11 +147,14 @@ impl Connector {
 /// Completes, with the reason, when the connection to this primary is to be given up because the
 /// sentinels name another one, or because no majority of them says anything any more: a primary
 /// that is cut off from them with this client may have a successor that others use.
-pub(super) async fn superseded(named: Option<(&mut Lookout, Primary)>, link: &Link) -> Reason {
-    let Some((lookout, mut named)) = named else { return future::pending().await };
+pub(super) async fn superseded(
+    named: Option<(&mut SentinelLookup, Primary)>,
+    link: &Link,
+) -> Reason {
+    let Some((sentinel_lookup, mut named)) = named else { return future::pending().await };
     loop {
         time::sleep(INTERVAL).await;
-        match lookout.ask().await {
+        match sentinel_lookup.ask().await {
             Ok(primary) if primary.is_same(&named) => {
                 named = primary;
                 *lock(&link.trusted) = Some(named.trusted_until());
@@ -227,7 +230,7 @@ impl Primary {
 }
 
 /// The connections to all sentinels of a service, each kept for as long as it answers.
-pub(super) struct Lookout {
+pub(super) struct SentinelLookup {
     sentinels: Arc<Sentinels>,
     contacts: Vec<Contact>,
 }
@@ -239,7 +242,7 @@ struct Contact {
     latest: Option<Moment>,
 }
 
-impl Lookout {
+impl SentinelLookup {
     /// Whom a majority names: at once where it is of one mind, else the latest when all have
     /// answered or failed to.
     async fn ask(&mut self) -> Result<Primary, Reason> {

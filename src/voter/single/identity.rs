@@ -2,16 +2,17 @@
 //! keys it has, and which rights the client's user lacks on it.
 //!
 //! What a server says of its own age goes by a clock that may be set, and what it says of its disk
-//! is true until somebody deletes the data. So the first client to meet them leaves a mark among
+//! is true until somebody deletes the data. So the first client to meet them leaves a fingerprint
+//! among
 //! them: a random name. Data with another name, or with none, are others than before.
 //!
-//! Every look of a client makes the mark older by the time since the last one, where nothing can
-//! have been forgotten since: the server is in the same life, or wrote every change to disk then
-//! and does now. So the data count as younger than they are, and never as older by more than one
-//! look can add.
+//! Every look of a client makes the fingerprint older by the time since the last one, where nothing
+//! can have been forgotten since: the server is in the same life, or wrote every change to disk
+//! then and does now. So the data count as younger than they are, and never as older by more than
+//! one look can add.
 //!
-//! A client that knows better, because the mark is younger than it was or a vote is missing, gives
-//! the data another name: then all clients know.
+//! A client that knows better, because the fingerprint is younger than it was or a vote is missing,
+//! gives the data another name: then all clients know.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,21 +37,22 @@ use crate::{
     keys::Word,
     log,
     proto::{Cause, ClockOffset, HoldId, Permission, Persistence, Reason, ServerError, ServerInfo},
-    scripts::{Answer, Mark, Value, voter::LOOK},
+    scripts::{Answer, Fingerprint, Value, voter::LOOK},
     voter::{Birth, Call, Identity, KeySearch, KeysFound, Outcome, Request, Stamp, seat::Seat},
 };
 
 /// For how long a primary of a cluster that is cut off from the others goes on to serve, where its
 /// servers do not tell.
 const USUAL_NODE_TIMEOUT: Duration = Duration::from_secs(15);
-/// For how long a mark is kept after the last client that was connected. Where one is gone, the
-/// data count as new.
+/// For how long a fingerprint is kept after the last client that was connected. Where one is gone,
+/// the data count as new.
 const MARK_IS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Asks on a link. `syncs`: whether it syncs its disk before it answers, where that is known from
 /// before.
 pub(super) async fn identify(runner: &Runner, link: &Link, syncs: Option<bool>) -> Outcome<Met> {
-    let Runner { looks: Looks { mark, .. }, has_sentinels, is_named, is_unmarked, .. } = runner;
+    let Runner { looks: Looks { fingerprint, .. }, has_sentinels, is_named, is_unmarked, .. } =
+        runner;
     let sync = async {
         match syncs {
             Some(syncs) => Ok(syncs),
@@ -78,22 +80,22 @@ pub(super) async fn identify(runner: &Runner, link: &Link, syncs: Option<bool>) 
     identity.durable &= !has_sentinels;
     let keeps = Some(identity.durable);
     let mut asked = Clock::System.now();
-    let marked = match mark {
+    let marked = match fingerprint {
         Some(key) => look(link, key, &life, keeps, is_unmarked).await?,
         None => None,
     };
-    let mut shown = marked.as_ref().and_then(|mark| mark.clock);
+    let mut shown = marked.as_ref().and_then(|fingerprint| fingerprint.clock);
     if shown.is_none() {
         asked = Clock::System.now();
         shown = time(ask(link, "TIME", &[]).await?);
     }
     let stamp = shown.map(|shown| Stamp { shown, asked, answered: Clock::System.now() });
-    if let (Some(key), Some(marked)) = (mark, marked) {
+    if let (Some(key), Some(marked)) = (fingerprint, marked) {
         // What was evicted is gone as with other data.
         let evicted = field(&info, "evicted_keys").unwrap_or("0");
         let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();
         let (age, began) = (marked.age, marked.began);
-        let named = |birth| Birth { mark: Arc::clone(key), name: name(birth), age, began };
+        let named = |birth| Birth { fingerprint: Arc::clone(key), name: name(birth), age, began };
         identity.birth = marked.birth.map(named);
         identity.age = marked.age;
         // Its data have no name: then nobody can say that they are what they were.
@@ -103,8 +105,8 @@ pub(super) async fn identify(runner: &Runner, link: &Link, syncs: Option<bool>) 
     if tenure.is_some() {
         identity.overlap = overlap(link, &info).await?;
     }
-    // In a cluster the keys of a script are in one slot, and so not beside the mark: there no
-    // script can read what the data are called.
+    // In a cluster the keys of a script are in one slot, and so not beside the fingerprint: there
+    // no script can read what the data are called.
     is_named.store(identity.birth.is_some() && !is_on(&info, "cluster_enabled"), Relaxed);
     Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs })
 }
@@ -187,13 +189,13 @@ fn tenure_of(info: &str) -> Option<String> {
 /// Gives the data that were met another name, if they still have that one.
 pub(super) async fn rename(link: &Link, met: &Met) -> Outcome<()> {
     let Some(birth) = &met.identity.birth else { return Ok(()) };
-    let call = look_call(&birth.mark, &met.life, None, Some(birth));
-    look_at_mark(link, &call).await.map(drop)
+    let call = look_call(&birth.fingerprint, &met.life, None, Some(birth));
+    look_at_fingerprint(link, &call).await.map(drop)
 }
 
-/// A call that reads the mark at `key`, and writes it. `keeps`: whether the server forgets nothing
-/// by a restart; what was known of it in this life stays, where it was not asked. Data that are
-/// called as `lost` get another name.
+/// A call that reads the fingerprint at `key`, and writes it. `keeps`: whether the server forgets
+/// nothing by a restart; what was known of it in this life stays, where it was not asked. Data that
+/// are called as `lost` get another name.
 pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: Option<&Birth>) -> Call {
     let keeps = keeps.map_or("", |keeps| if keeps { "1" } else { "0" });
     let kept = MARK_IS_KEPT.as_millis().to_string();
@@ -210,7 +212,7 @@ pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: Option
 }
 
 /// The answer to that on a connection by which no other scripts leave yet.
-async fn look_at_mark(link: &Link, call: &Call) -> Outcome<Outcome<Answer>> {
+async fn look_at_fingerprint(link: &Link, call: &Call) -> Outcome<Outcome<Answer>> {
     let source = Bytes::from_static(LOOK.source.as_bytes());
     let words = wire::arguments(call, source, "PUBLISH", false, None);
     let reply = link.carrier.command(&patient(IDENTIFICATION), "EVAL", words).await;
@@ -222,34 +224,34 @@ async fn look_at_mark(link: &Link, call: &Call) -> Outcome<Outcome<Answer>> {
     Ok(answer)
 }
 
-/// Reads the mark at `key`, and writes it; nothing where that cannot be done. `is_unmarked`: that
-/// it could not be done when the server was last looked at, on whichever connection.
+/// Reads the fingerprint at `key`, and writes it; nothing where that cannot be done. `is_unmarked`:
+/// that it could not be done when the server was last looked at, on whichever connection.
 async fn look(
     link: &Link,
     key: &str,
     life: &str,
     keeps: Option<bool>,
     is_unmarked: &AtomicBool,
-) -> Outcome<Option<Mark>> {
+) -> Outcome<Option<Fingerprint>> {
     let server = Arc::clone(&link.place);
-    match look_at_mark(link, &look_call(key, life, keeps, None)).await? {
+    match look_at_fingerprint(link, &look_call(key, life, keeps, None)).await? {
         Ok(answer) => {
             if is_unmarked.swap(false, Relaxed) {
                 log::tell(
-                    move || tracing::warn!(%server, "the mark of a server can be read again"),
+                    move || tracing::warn!(%server, "the fingerprint of a server can be read again"),
                 );
             }
-            Ok(Mark::read(&answer))
+            Ok(Fingerprint::read(&answer))
         }
         // It cannot vote in this state either. Where nobody can say how old it is, it is new.
         Err(Cause::Rejected(why)) if why.is_passing() => {
-            // Where another server has the mark's hash slot by now, this one may take votes.
+            // Where another server has the fingerprint's hash slot by now, this one may take votes.
             let refusal = (!why.is_elsewhere()).then(|| Arc::clone(why.text()));
             log::tell(move || {
-                tracing::debug!(%server, %why, "the mark of a server cannot be read now");
+                tracing::debug!(%server, %why, "the fingerprint of a server cannot be read now");
             });
             let (age, began) = (Duration::ZERO, Duration::ZERO);
-            Ok(Some(Mark { birth: None, age, refusal, began, clock: None }))
+            Ok(Some(Fingerprint { birth: None, age, refusal, began, clock: None }))
         }
         Err(Cause::Rejected(why)) if why.is(ServerError::UnknownCommand) => {
             let why = format!(
@@ -264,7 +266,7 @@ async fn look(
                 log::tell(move || {
                     tracing::warn!(
                         %server, %cause,
-                        "the mark of a server cannot be read: deleted data go unnoticed"
+                        "the fingerprint of a server cannot be read: deleted data go unnoticed"
                     );
                 });
             }
@@ -400,11 +402,14 @@ impl Runner {
     }
 
     /// What the user lacks, as `ACL SETUSER` takes it. `calls`: a channel on which a client could
-    /// be called. A server that can have no mark can have no key of a lock: then nothing is known.
+    /// be called. A server that can have no fingerprint can have no key of a lock: then nothing is
+    /// known.
     async fn missing_rights(&self, calls: &str) -> Outcome<Vec<String>> {
-        let Looks { mark: Some(mark), seat, .. } = &self.looks else { return Ok(Vec::new()) };
+        let Looks { fingerprint: Some(fingerprint), seat, .. } = &self.looks else {
+            return Ok(Vec::new());
+        };
         let calls = &*seat.map_or_else(|| calls.into(), |seat| seat.name(calls));
-        let (key, channel) = (format!("{mark}:rights"), format!("{mark}:wake"));
+        let (key, channel) = (format!("{fingerprint}:rights"), format!("{fingerprint}:wake"));
         let asked = COMMANDS.split(',').map(async |command: &'static str| {
             let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
             let right = match name {
@@ -493,7 +498,7 @@ mod tests {
 
     #[test]
     fn no_look_overtakes_another() {
-        let look = || look_call("mark", "life/", None, None).requests[0].party;
+        let look = || look_call("fingerprint", "life/", None, None).requests[0].party;
         assert_ne!(look(), look());
     }
 

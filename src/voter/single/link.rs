@@ -95,7 +95,7 @@ pub(super) struct Met {
     pub(super) identity: Identity,
     /// `None` where it does not tell its time.
     pub(super) stamp: Option<Stamp>,
-    /// The server's life, as its mark names it.
+    /// The server's life, as its fingerprint names it.
     pub(super) life: String,
     /// Which one it is in, where it was promoted.
     pub(super) tenure: Option<String>,

@@ -29,7 +29,7 @@ use super::{
 use crate::{
     proto::{Cause, Permission, Reason, ServerError},
     scripts::Value,
-    voter::{Ear, Outcome, contract::begin, pauses::Pauses, seat::Seat},
+    voter::{Outcome, VoterEvents, contract::begin, pauses::Pauses, seat::Seat},
 };
 
 /// How long the server may take to confirm.
@@ -38,7 +38,7 @@ const CONFIRMATION: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(200);
 /// How many replies may be on their way to another command than their own, before the connection is
 /// given up: a refused request adds one.
-const OUT_OF_STEP: u32 = 64;
+const OUT_OF_ORDER: u32 = 64;
 /// By so much more each time it is waited for those that are.
 const STEP: Duration = Duration::from_millis(1);
 /// The most wishes that are settled by one confirmation.
@@ -95,12 +95,12 @@ impl Channels {
     }
 
     /// Keeps a connection up beside this one, and fulfils wishes. On each new one it listens to
-    /// everything again and tells the ear.
+    /// everything again and tells the listener.
     pub(super) async fn keep(
         &mut self,
         connector: &mut Connector,
         beside: &Link,
-        ear: &dyn Ear,
+        listener: &dyn VoterEvents,
         seat: Option<Seat>,
     ) {
         let mut pauses = Pauses::new(super::PAUSE, super::LONGEST);
@@ -118,9 +118,9 @@ impl Channels {
                     let messages = link.carrier.messages();
                     self.plain = false;
                     tokio::select! {
-                        () = link.watch(&mut router, || ear.is_waited_for()) => {}
-                        () = hear(&link, messages, ear, seat) => {}
-                        () = self.listen(&link, ear) => {}
+                        () = link.watch(&mut router, || listener.is_waited_for()) => {}
+                        () = hear(&link, messages, listener, seat) => {}
+                        () = self.listen(&link, listener) => {}
                     }
                     link.trouble()
                 }
@@ -140,7 +140,7 @@ impl Channels {
 async fn hear(
     link: &Link,
     mut messages: broadcast::Receiver<Message>,
-    ear: &dyn Ear,
+    listener: &dyn VoterEvents,
     seat: Option<Seat>,
 ) {
     loop {
@@ -149,9 +149,9 @@ async fn hear(
                 link.answered.store(true, Relaxed);
                 let (channel, text) = parts(&message);
                 let outside = seat.and_then(|seat| seat.outside_channel(channel));
-                ear.called(outside.as_deref().unwrap_or(channel), &text);
+                listener.called(outside.as_deref().unwrap_or(channel), &text);
             }
-            Err(Lagged(_)) => ear.missed(),
+            Err(Lagged(_)) => listener.missed(),
             Err(Closed) => return,
         }
     }
@@ -205,20 +205,20 @@ fn is_unusable(why: &Reason) -> bool {
 // On one connection.
 impl Channels {
     /// Ends when there will be no more wishes.
-    async fn listen(&mut self, link: &Arc<Link>, ear: &dyn Ear) {
-        let mut stale = !self.restore(link, ear).await;
+    async fn listen(&mut self, link: &Arc<Link>, listener: &dyn VoterEvents) {
+        let mut stale = !self.restore(link, listener).await;
         let mut batch = Vec::new();
         loop {
             tokio::select! {
                 biased;
-                () = time::sleep(PAUSE), if stale => stale = !self.restore(link, ear).await,
+                () = time::sleep(PAUSE), if stale => stale = !self.restore(link, listener).await,
                 count = self.wishes.recv_many(&mut batch, BATCH) => {
                     if count == 0 {
                         return;
                     }
                     let is_settled = self.fulfil(link, batch.drain(..)).await;
                     // Many wishes must not keep the pause above from ever ending.
-                    stale = !is_settled || stale && !self.restore(link, ear).await;
+                    stale = !is_settled || stale && !self.restore(link, listener).await;
                 }
             }
         }
@@ -239,15 +239,15 @@ impl Channels {
         is_settled(&outcome)
     }
 
-    /// The same for all that is wanted. Then the ear is told.
-    async fn restore(&mut self, link: &Arc<Link>, ear: &dyn Ear) -> bool {
+    /// The same for all that is wanted. Then the listener is told.
+    async fn restore(&mut self, link: &Arc<Link>, listener: &dyn VoterEvents) -> bool {
         if self.wanted.is_empty() {
             return true;
         }
         let asked = self.wanted.iter().map(|channel| (channel.clone(), true)).collect();
         let is_settled = is_settled(&self.settle(link, asked).await);
         if is_settled {
-            ear.missed();
+            listener.missed();
         }
         is_settled
     }
@@ -302,7 +302,7 @@ impl Channels {
             written.map_err(|why| link.cause(why, CONFIRMATION))?;
         }
         let mut refused = None;
-        for turn in 1..OUT_OF_STEP {
+        for turn in 1..OUT_OF_ORDER {
             match reply {
                 Ok(Value::Text(number)) if number == self.confirmations.to_string() => {
                     return refused.map_or(Ok(()), Err);
@@ -322,7 +322,7 @@ impl Channels {
             time::sleep(STEP * turn).await;
             reply = self.ping(link).await;
         }
-        let why = "replies out of step";
+        let why = "replies out of order";
         link.reject(why);
         Err(Cause::Broken(why.into()))
     }

@@ -56,7 +56,7 @@ use self::{
     listen::{Channel, Channels, ListenWish},
 };
 use super::{
-    Answers, Call, Ear, Identity, KeySearch, KeysFound, Node, Outcome,
+    Answers, Call, Identity, KeySearch, KeysFound, Node, Outcome, VoterEvents,
     contract::begin,
     lock,
     seat::{Seat, hash_tag},
@@ -64,7 +64,7 @@ use super::{
 use crate::{
     clock::Clock,
     proto::{Cause, Reason, ServerReport},
-    scripts::{Answer, Mark},
+    scripts::{Answer, Fingerprint},
     settings::ReplicaAcks,
 };
 
@@ -95,8 +95,8 @@ pub(crate) struct Security {
 pub(crate) struct Looks {
     /// What its grants need in order to count.
     pub(crate) acks: ReplicaAcks,
-    /// The key of its mark; none where it can have none.
-    pub(crate) mark: Option<Arc<str>>,
+    /// The key of its fingerprint; none where it can have none.
+    pub(crate) fingerprint: Option<Arc<str>>,
     /// It may delete keys where its memory is full.
     pub(crate) may_evict: bool,
     /// Which shard of the voter it has, mostly the only one.
@@ -118,14 +118,18 @@ pub(crate) struct SingleNode {
 impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
-    pub(crate) fn start(address: &Address, ear: Arc<dyn Ear>, looks: Looks) -> Arc<Self> {
+    pub(crate) fn start(
+        address: &Address,
+        listener: Arc<dyn VoterEvents>,
+        looks: Looks,
+    ) -> Arc<Self> {
         let has_sentinels = address.sentinels.is_some();
         let runner = Arc::new(Runner { looks, has_sentinels, ..Runner::default() });
         let (wishes, asked) = mpsc::unbounded_channel();
         let channels = Channels::new(asked);
 
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&runner).keep(address.clone(), ear, channels));
+        tasks.spawn(Arc::clone(&runner).keep(address.clone(), listener, channels));
         #[cfg(feature = "tls")]
         if let Some(tls) = &address.secured.tls {
             tasks.spawn(Arc::clone(tls).tell_of_certificate());
@@ -208,14 +212,15 @@ pub(in crate::voter) struct Runner {
     looks: Looks,
     /// They tell of promotions, too.
     has_sentinels: bool,
-    /// The mark could be read when the server was last looked at.
+    /// The fingerprint could be read when the server was last looked at.
     is_named: AtomicBool,
-    /// The mark could not be read then, on whichever connection.
+    /// The fingerprint could not be read then, on whichever connection.
     is_unmarked: AtomicBool,
 }
 
 impl Runner {
-    /// Sends when first polled. `asking`: the call is for a hash slot that is on its way to this server.
+    /// Sends when first polled. `asking`: the call is for a hash slot that is on its way to this
+    /// server.
     pub(in crate::voter) async fn run(self: Arc<Self>, call: Call, asking: bool) -> Answers {
         let answers = self.answers(&call, asking).await;
         answers.unwrap_or_else(|cause| call.all_failed(&cause))
@@ -256,9 +261,9 @@ impl Runner {
         let source = || ("EVAL", Bytes::from_static(script.source.as_bytes()));
         let (name, text) = sha.map_or_else(source, |sha| ("EVALSHA", sha));
         let is_told = script.votes && self.is_named.load(Relaxed);
-        let mark = self.looks.mark.as_deref().filter(|_| is_told);
+        let fingerprint = self.looks.fingerprint.as_deref().filter(|_| is_told);
         let packs = link.packs.load(Relaxed);
-        let words = wire::arguments(call, text, self.publish(), packs, mark);
+        let words = wire::arguments(call, text, self.publish(), packs, fingerprint);
         let options = at_once(left);
         let sent = link.carrier.command(&options, name, words);
         let sent = if asking {
@@ -339,19 +344,19 @@ impl Runner {
     }
 
     /// Who answers on the connection that stands: what was said there; and whether it takes new
-    /// votes now. It is asked to write its mark, by the way on which scripts leave for locks: what
-    /// ends that would end them.
+    /// votes now. It is asked to write its fingerprint, by the way on which scripts leave for
+    /// locks: what ends that would end them.
     async fn identity(&self) -> Outcome<Identity> {
         let link = self.gate.pass()?;
         let Some(Met { identity, life, .. }) = link.known.get() else { return Err(Cause::Unheard) };
-        let Some(key) = &self.looks.mark else {
+        let Some(key) = &self.looks.fingerprint else {
             // It has no votes to give.
             self.reply("PING", &[]).await?;
             return Ok(identity.clone());
         };
         let answer = self.answers(&look_call(key, life, None, None), false).await?.pop();
         let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
-            Ok(answer) => Mark::read(&answer).and_then(|mark| mark.refusal),
+            Ok(answer) => Fingerprint::read(&answer).and_then(|fingerprint| fingerprint.refusal),
             Err(Cause::Rejected(why)) => (!why.is_elsewhere()).then(|| Arc::clone(why.text())),
             Err(cause) => return Err(cause),
         };

@@ -13,8 +13,8 @@ use crate::{
 /// What packing adds to each text, at most; and to all of them.
 const PACKING: usize = 5;
 
-/// `packs`: the server can read arguments that are packed into one. `mark`: the key of its mark,
-/// where the call is to say what its data are called.
+/// `packs`: the server can read arguments that are packed into one. `fingerprint`: the key of its
+/// fingerprint, where the call is to say what its data are called.
 ///
 /// All words of a call are parts of one text: fred clones every argument, and each that owned its
 /// bytes would be allocated once more for that.
@@ -23,18 +23,18 @@ pub(super) fn arguments(
     script: Bytes,
     publish: &'static str,
     packs: bool,
-    mark: Option<&str>,
+    fingerprint: Option<&str>,
 ) -> Vec<Argument> {
     let publish = call.script.publishes().then_some(publish);
     let shared = call.shared.iter().map(|text| &**text).chain(publish);
-    let apart = call.keys().chain(mark).chain(shared);
+    let apart = call.keys().chain(fingerprint).chain(shared);
     let own = call.args();
     // The one argument of a request could not be told from what is packed.
     let packs = packs && call.script.args.len() > 1;
     let count = apart.clone().count() + if packs { 1 } else { own.clone().count() };
     let length = apart.clone().chain(own.clone()).map(|text| text.len() + PACKING).sum::<usize>();
 
-    let keys = call.requests.len() * call.script.keys.len() + usize::from(mark.is_some());
+    let keys = call.requests.len() * call.script.keys.len() + usize::from(fingerprint.is_some());
     let mut words = Vec::with_capacity(2 + count);
     words.push(Argument::Bytes(script));
     words.push(Argument::Integer(i64::try_from(keys).unwrap_or(i64::MAX)));
@@ -161,9 +161,9 @@ mod tests {
     use super::*;
     use crate::scripts::mutex;
 
-    fn words(packs: bool, call: &Call, mark: Option<&str>) -> Vec<Vec<u8>> {
+    fn words(packs: bool, call: &Call, fingerprint: Option<&str>) -> Vec<Vec<u8>> {
         let word = |word: Argument| word.into_bytes().map(|word| word.to_vec());
-        let words = arguments(call, Bytes::from_static(b"sha"), "PUBLISH", packs, mark);
+        let words = arguments(call, Bytes::from_static(b"sha"), "PUBLISH", packs, fingerprint);
         words.into_iter().filter_map(word).collect()
     }
 
@@ -189,8 +189,12 @@ mod tests {
         let inspect = Call::of(&crate::scripts::semaphore::INSPECT, &keys, &["0"]);
         assert_eq!(words(true, &inspect, None), words(false, &inspect, None));
         let clear = Call::of(&mutex::CLEAR, &keys, &[]);
-        let expected = ["sha", "6", "lock", "revoked", "fence", "queue", "alive", "mark"];
-        assert_eq!(words(true, &clear, Some("mark")), texts(&expected), "the mark is the last key");
+        let expected = ["sha", "6", "lock", "revoked", "fence", "queue", "alive", "fingerprint"];
+        assert_eq!(
+            words(true, &clear, Some("fingerprint")),
+            texts(&expected),
+            "the fingerprint is the last key"
+        );
     }
 
     #[test]

@@ -41,8 +41,8 @@ election/renew | lock revoked fence | lease memory PUBLISH | hold floor said cha
 election/look | lock | |
 once/note | lock done | | hold firing moment age
 once/forget | done | |
-voter/roster | roster | lease | belief agree hold heard
-voter/look | mark | lease | name life durable lost
+voter/configuration | configurations | lease | config agree hold heard
+voter/look | fingerprint | lease | name life durable lost
 rw/acquire | writer readers queue alive writers fence | calls mode turn lease memory wait | \
     hold floor ticket
 rw/renew | writer readers revoked fence | mode lease memory | hold count floor anew
@@ -82,7 +82,7 @@ struct Family {
 static ONE_HOLDER: Family = Family {
     prefix: "",
     locks: 3,
-    keys: &["revoked", "queue", "alive", "fence", "mark", "done"],
+    keys: &["revoked", "queue", "alive", "fence", "fingerprint", "done"],
     holds: &["a:1", "a:2", "b:1", "a:7.1", "a:7.2", "b:7.1", "b:7.2", "b:~8.1"],
     tickets: &["", "", "1", "3"],
 };
@@ -286,7 +286,7 @@ impl Request {
             "mode" => mode,
             "turn" if mode == "write" => "next",
             "turn" => self.choice.get(&TURNS),
-            "belief" => "1 2 3 0 30000 1 2 1",
+            "config" => "1 2 3 0 30000 1 2 1",
             "agree" => "75000",
             "heard" => HEARD[self.count],
             "life" => LIVES[usize::from(self.count == 1)],
@@ -319,9 +319,9 @@ fn spoilt(family: &'static Family, kinds: &'static [&str]) -> impl Strategy<Valu
 /// or without sense.
 pub(crate) fn planted() -> impl Strategy<Value = Step> {
     // Of a clock that was set back since, or a long time ago.
-    let mark = (0..3, select(&LIVES), select(&["1000", "99999999999999"]));
-    let marked = mark.prop_map(|(lock, life, seen)| {
-        words(&["SET", &format!("mark:{lock}"), &format!("planted {life} 70 {seen} 1 60")])
+    let fingerprint = (0..3, select(&LIVES), select(&["1000", "99999999999999"]));
+    let marked = fingerprint.prop_map(|(lock, life, seen)| {
+        words(&["SET", &format!("fingerprint:{lock}"), &format!("planted {life} 70 {seen} 1 60")])
     });
     let lock = || (0..3).prop_map(|lock| format!("lock:{lock}"));
     prop_oneof![

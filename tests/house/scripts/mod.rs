@@ -173,7 +173,7 @@ fn what_the_data_are_called_stands_behind_all_answers() {
     let each = each();
     let run = "function(key) return key, 0, KEYS[key + 2] end";
     let script = format!("{each}\nreturn each(2, 0, 0, 3, {run})");
-    let keys = ["one", "two", "three", "four", "mark"];
+    let keys = ["one", "two", "three", "four", "fingerprint"];
     // What stands behind the answers of so many keys.
     let asks = |keys: &[&str]| {
         let reply = pair.ask(&[&["EVAL", &script, &keys.len().to_string()], keys].concat());
@@ -183,11 +183,11 @@ fn what_the_data_are_called_stands_behind_all_answers() {
     };
     let named = |name: &str| vec![Reply::Text(name.into())];
     assert_eq!(asks(&keys), named(""), "there is none");
-    pair.must_answer_alike(&["SET", "mark", "name life/ 1 2 0"]).unwrap();
+    pair.must_answer_alike(&["SET", "fingerprint", "name life/ 1 2 0"]).unwrap();
     assert_eq!((asks(&keys), asks(&keys[2..])), (named("name"), named("name")));
     assert_eq!(asks(&keys[..4]), [], "nobody asks");
-    pair.must_answer_alike(&["DEL", "mark"]).unwrap();
-    pair.must_answer_alike(&["HSET", "mark", "name", "1"]).unwrap();
+    pair.must_answer_alike(&["DEL", "fingerprint"]).unwrap();
+    pair.must_answer_alike(&["HSET", "fingerprint", "name", "1"]).unwrap();
     assert_eq!(asks(&keys), named(""), "it is another's");
 }
 

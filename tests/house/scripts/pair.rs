@@ -41,7 +41,7 @@ impl Pair {
     pub(crate) fn must_answer_alike(&self, words: &[&str]) -> TestCaseResult {
         let [embedded, served] = self.ask_both(words);
         // For how long data are known may be no time at all. So many entries are a request's.
-        let widths = [("mark:", 5), ("roster:", 4)];
+        let widths = [("fingerprint:", 5), ("configurations:", 4)];
         let asks = |key| words.iter().any(|word| word.starts_with(key));
         let ages = widths.iter().find(|(key, _)| asks(*key)).map(|(_, width)| *width);
         let alike = match (&embedded, &served) {
@@ -71,7 +71,7 @@ impl Pair {
                 self.ask_both(&["HGETALL", &key]).map(|reply| reply.map(sorted));
             let alike = match (&embedded, &served) {
                 // When clients were here.
-                (Ok(embedded), Ok(served)) if key.starts_with("roster:") => {
+                (Ok(embedded), Ok(served)) if key.starts_with("configurations:") => {
                     are_alike(embedded, served, Some(4))
                 }
                 // Until when they stay.

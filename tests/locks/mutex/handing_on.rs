@@ -477,7 +477,8 @@ async fn whoever_comes_a_moment_later_has_a_higher_token_than_each_owner_of_the_
     assert!(later.iter().map(token).all(|token| token > highest), "{later:?} after {highest}");
 }
 
-// The same of a hold that is given from the queue of the lock: other lines of the script count then.
+// The same of a hold that is given from the queue of the lock: other lines of the script count
+// then.
 #[tokio::test(start_paused = true)]
 async fn whoever_waited_for_a_moment_has_a_higher_token_than_the_holder_before() {
     let voters = embedded::voters(3);
@@ -504,15 +505,16 @@ async fn nobody_takes_what_was_offered_when_clients_turned_out_to_disagree() {
     let voters = embedded::voters(3);
     let on = Fixture::of(&voters);
     let watch = Stopwatch::start();
-    let client = on.builder().roster(1).connect().await.expect("all voters answer");
-    let belief = ["HSET", "quorate:{%roster}", "2 of a later release", "9999999999999 60000 it"];
-    voters[0].command(&belief).expect("it is stored");
+    let client = on.builder().voter_configuration(1).connect().await.expect("all voters answer");
+    let configuration =
+        ["HSET", "quorate:{%roster}", "2 of a later release", "9999999999999 60000 it"];
+    voters[0].command(&configuration).expect("it is stored");
     watch.sleep_until(ms(14_990)).await;
     wanted!(client => guard, next);
     drop(guard);
     sleep(ms(20)).await;
     let status = client.status().await;
-    assert!(status.voters[0].out_of_step.is_some(), "it has compared by now: {status}");
+    assert!(status.voters[0].configuration_mismatch.is_some(), "it has compared by now: {status}");
     assert!(watch.time() < ms(14_990) + TENURE, "it is still offered");
     let refused = next.await.expect_err("no vote counts");
     assert!(refused.is_no_quorum(), "{refused}");

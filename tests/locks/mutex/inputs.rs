@@ -99,7 +99,7 @@ async fn settings_that_cannot_work_are_refused_when_connecting() {
         (builder().prefix(""), "the key prefix is empty"),
         (builder().prefix("a{b"), "the key prefix `a{b` has a brace in it"),
         (builder().batch_size(0), "the batch size is zero"),
-        (builder().roster(0), "the roster is number 0, and the first is 1"),
+        (builder().voter_configuration(0), "the configuration is number 0, and the first is 1"),
         (of_cluster(Cluster::new([""; 0])), "a cluster has no address"),
         (of_cluster(Cluster::new([NOBODY]).voters(16)), "a cluster casts 1 to 15 votes, not 16"),
         (builder().waiter_deadline(ms(799)), "less than 800ms, four times the voter deadline"),

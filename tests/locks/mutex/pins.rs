@@ -8,12 +8,12 @@ use std::{
 };
 
 use quorate::{
-    Admin, AllGuard, ClockOffset, Cluster, Credentials, Election, ErrorKind, FenceGate, Firing,
-    FiringDone, FoundLock, FoundLocks, HoldView, Holder, Leader, Leadership, LockAll, LockState,
-    Lost, Mutex, Observer, Once, OnceGuard, Permission, Persistence, Quarantined, Reason, Redisson,
-    RosterEntry, RwLock, Semaphore, SemaphoreView, ServerError, ServerInfo, ServerReport,
-    SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet, VoterStatus,
-    VoterSurvey, Waiting,
+    Admin, AllGuard, ClockOffset, Cluster, ConfigurationEntry, Credentials, Election, ErrorKind,
+    FenceGate, Firing, FiringDone, FoundLock, FoundLocks, HoldView, Holder, Leader, Leadership,
+    LockAll, LockState, Lost, Mutex, Observer, Once, OnceGuard, Permission, Persistence,
+    Quarantined, Reason, Redisson, RwLock, Semaphore, SemaphoreView, ServerError, ServerInfo,
+    ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet,
+    VoterStatus, VoterSurvey, Waiting,
     embedded::{Ran, Record, Reply, Sent},
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
@@ -40,7 +40,7 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
         Leadership, LockAll, Lockable, Machine, Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
         Firing, FiringDone, Once, OnceGuard, Observed, Observer, Owner, PermitGuard, Persistence, Preference,
         Quarantine, Quarantined, Quorate, Ran, ReadGuard, Record, Redisson, Reply, RestartGuard,
-        RosterEntry, RwLock, Semaphore, SemaphoreView, Sent, ServerInfo, ServerReport, SetStatus,
+        ConfigurationEntry, RwLock, Semaphore, SemaphoreView, Sent, ServerInfo, ServerReport, SetStatus,
         SharedPrimaries, Side, Stale, Status, Survey, Tls, Token, Verdict, VoterReport, VoterSet,
         VoterStatus, VoterSurvey, Permission, Reason, ServerError,
         VoterView, Waiting, WriteGuard,

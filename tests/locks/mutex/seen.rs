@@ -157,7 +157,7 @@ async fn holds_are_lost_and_waiters_are_called() {
     assert!(guard.lost().await.to_string().contains("runtime"));
 
     // A client that believes otherwise of the voters has been there.
-    let builder = on.builder().roster(1);
+    let builder = on.builder().voter_configuration(1);
     let astray = builder.connect().await.unwrap();
     let guard = astray.mutex("h").lock().await.unwrap();
     everywhere(&["HSET", "quorate:{%roster}", "2 of a later release", "9999999999999 60000 it"]);

@@ -302,7 +302,7 @@ impl Amnesia {
 /// How many voters lose their data, or the name of these, at some time.
 fn emptied(plan: &Plan) -> usize {
     let loses = |voter: &usize, what: What| match what {
-        What::VoterFlushed(one) | What::MarkLost(one) => one == *voter,
+        What::VoterFlushed(one) | What::FingerprintLost(one) => one == *voter,
         What::VoterCopied { of, .. } if of == *voter => true,
         what => what.forgets() == Some(*voter),
     };

@@ -450,7 +450,7 @@ impl Draft {
             // Beside what is drawn, so that the other schedules stay what they are.
             2 if plan.seed.is_multiple_of(3) => What::VoterLoses(voter),
             2 => What::VoterForgets(voter),
-            3 if plan.seed.is_multiple_of(4) => What::MarkLost(voter),
+            3 if plan.seed.is_multiple_of(4) => What::FingerprintLost(voter),
             3 => What::VoterFlushed(voter),
             4 => {
                 let locks: Vec<Lock> = plan.locks().into_iter().collect();

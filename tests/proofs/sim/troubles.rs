@@ -37,7 +37,7 @@ fn begin(world: &Arc<World>, ways: &Ways, clients: &Clients, what: What) {
             }
         }
         What::VoterLoses(voter) => world.voters[voter].lose_writes(),
-        What::MarkLost(voter) => world.voters[voter].lose_mark(),
+        What::FingerprintLost(voter) => world.voters[voter].lose_fingerprint(),
         What::VoterFlushed(voter) => {
             forget_all(world, voter, (Cause::Flush, true));
             // One that is dead has nobody to ask, and goes on expiring.

@@ -1,6 +1,6 @@
 //! What may happen in a model, and which rule is left out.
 
-use quorate::proto::Circle;
+use quorate::proto::SlotOrder;
 
 /// So many clients there are, of which some may want nothing.
 pub(crate) const CLIENTS: usize = 3;
@@ -61,7 +61,7 @@ impl Rules {
         self.broken == Some(broken)
     }
 
-    pub(crate) fn circle(&self) -> Circle {
-        Circle { start: 0, permits: self.permits }
+    pub(crate) fn slot_order(&self) -> SlotOrder {
+        SlotOrder { start: 0, permits: self.permits }
     }
 }

@@ -258,7 +258,7 @@ impl State {
     /// What `proto` makes of all that was heard.
     fn count(&self, client: usize, rules: &Rules) -> (Grant, Votes) {
         let quorum = Quorum::of(VOTERS);
-        let mut grant = Grant::new(quorum, Some(rules.circle()), measures(), NOW, None);
+        let mut grant = Grant::new(quorum, Some(rules.slot_order()), measures(), NOW, None);
         let mut votes = Votes::new(quorum);
         for event in &self.clients[client].heard {
             let (voter, verdict, slots) = match event {

@@ -94,14 +94,14 @@ async fn one_dead_primary_takes_all_voters_only_of_a_cluster_that_needs_all_slot
 // What the clients of a voter believe of the voters is on one of its servers, which the others must
 // not need: with it they would all be gone.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_death_of_the_server_with_a_voters_roster_takes_no_vote_of_the_others() {
+async fn the_death_of_the_server_with_a_voters_configuration_takes_no_vote_of_the_others() {
     let flags = ["--cluster-require-full-coverage", "no"];
     let mut cluster = Cluster::start_with(6, 0, &flags);
     let first = connect(builder(&cluster.urls(), 3)).await;
-    let keeps_roster =
+    let keeps_configuration =
         |node: &usize| cluster[*node].keys().iter().any(|key| key.starts_with("quorate:{%roster"));
-    eventually("a roster is kept", || (0..6).filter(keeps_roster).count() > 0);
-    let dead = (0..6).find(keeps_roster).expect("some server has one");
+    eventually("a configuration is kept", || (0..6).filter(keeps_configuration).count() > 0);
+    let dead = (0..6).find(keeps_configuration).expect("some server has one");
     let mut elsewhere = None;
     for name in (0..).map(|number| format!("lock {number}")) {
         let guard = first.mutex(&name).lock().await.unwrap();
@@ -249,7 +249,7 @@ async fn a_client_of_a_cluster_that_believes_otherwise_does_not_connect() {
     );
     let other = builder(&cluster.urls(), 3).longest_lease(2 * LEASE).connect().await;
     let error = other.expect_err("the others have another longest lease");
-    assert!(error.is_out_of_step(), "{error}");
+    assert!(error.is_configuration_mismatch(), "{error}");
 }
 
 #[tokio::test]

@@ -316,8 +316,8 @@ async fn the_voters_of_a_cluster_go_from_three_to_five() {
     let cluster = Cluster::start(5, 0);
     let voters = |count| Voters::new(cluster.urls()).voters(count);
     let with = |count| changing().cluster(voters(count));
-    let old = connect(with(3).roster(1)).await;
-    let both = connect(with(5).replacing(voters(3)).roster(2)).await;
+    let old = connect(with(3).voter_configuration(1)).await;
+    let both = connect(with(5).replacing(voters(3)).voter_configuration(2)).await;
     exclude_each_other(&old, &both).await;
     let status = both.status().await;
     let sides: Vec<_> = status.voters.iter().map(|voter| voter.side).collect();
@@ -335,9 +335,9 @@ async fn servers_make_place_for_a_cluster() {
     let (cluster, servers) = (Cluster::start(3, 0), RedisServer::start_many(&Settings::new(), 3));
     let voters = Voters::new(cluster.urls()).voters(3);
     let urls: Vec<_> = servers.iter().map(RedisServer::url).collect();
-    let old = connect(changing().voters(&urls).roster(1)).await;
+    let old = connect(changing().voters(&urls).voter_configuration(1)).await;
     let replaced = VoterSet::from(urls.as_slice());
-    let both = changing().cluster(voters.clone()).replacing(replaced).roster(2);
+    let both = changing().cluster(voters.clone()).replacing(replaced).voter_configuration(2);
     let both = connect(both).await;
     exclude_each_other(&old, &both).await;
     drop(old.close().await);

@@ -18,7 +18,7 @@ async fn cluster() -> Cluster {
 
 async fn cluster_with(flags: &[&str]) -> Cluster {
     let cluster = Cluster::start_with(3, 1, flags);
-    // Where marks are is a client's choice.
+    // Where fingerprints are is a client's choice.
     let first = connect(builder(&cluster.urls(), 3).only_looks(true)).await;
     drop(first.mutex("a").inspect().await.expect("all are up"));
     drop(first.close().await);
@@ -71,7 +71,7 @@ async fn a_vote_that_a_failover_lost_is_not_given_to_a_client_that_comes_after_i
             let at = cluster.primary_of(cluster.slot_of(&last));
             assert_eq!(cluster[at].command(&["DEL", &last]), Ok(Reply::Int(1)));
         }
-        // The second one finds the mark of the first.
+        // The second one finds the fingerprint of the first.
         for _ in 0..2 {
             let late = connect(patient(&urls, voters)).await;
             let error = refused(&late, 0).await;
@@ -152,14 +152,14 @@ async fn a_failover_and_another_one_back_are_noticed_by_who_asks_nothing() {
     until_noticed(&quorum, 0).await;
 }
 
-/// The marks on a server, and for how long each is kept.
-fn marks(cluster: &Cluster, node: usize) -> Vec<(String, i64)> {
-    let marks = cluster[node].keys().into_iter().filter(|key| key.contains("%voter"));
-    let left = |mark: String| match cluster[node].command(&["PTTL", &mark]) {
-        Ok(Reply::Int(left)) => (mark, left),
+/// The fingerprints on a server, and for how long each is kept.
+fn fingerprints(cluster: &Cluster, node: usize) -> Vec<(String, i64)> {
+    let fingerprints = cluster[node].keys().into_iter().filter(|key| key.contains("%voter"));
+    let left = |fingerprint: String| match cluster[node].command(&["PTTL", &fingerprint]) {
+        Ok(Reply::Int(left)) => (fingerprint, left),
         other => panic!("no time: {other:?}"),
     };
-    marks.map(left).collect()
+    fingerprints.map(left).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -177,16 +177,16 @@ async fn each_server_has_one_mark_in_a_slot_of_its_own() {
         drop(client.mutex("a").inspect().await.unwrap());
     }
     for primary in [0, 8_000, 16_000].map(|slot| cluster.primary_of(slot)) {
-        let [(mark, left)] = &marks(&cluster, primary)[..] else {
-            panic!("not one mark: {:?}", marks(&cluster, primary))
+        let [(fingerprint, left)] = &fingerprints(&cluster, primary)[..] else {
+            panic!("not one fingerprint: {:?}", fingerprints(&cluster, primary))
         };
-        assert_eq!(cluster.primary_of(cluster.slot_of(mark)), primary);
+        assert_eq!(cluster.primary_of(cluster.slot_of(fingerprint)), primary);
         let month = 30 * 24 * 3_600_000;
         assert!((month - 60_000..=month).contains(left), "{left} ms");
     }
 }
 
-// Its next mark is in another slot.
+// Its next fingerprint is in another slot.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_whose_mark_has_moved_away_is_marked_anew_and_votes_on() {
     let cluster = cluster().await;
@@ -195,15 +195,15 @@ async fn a_server_whose_mark_has_moved_away_is_marked_anew_and_votes_on() {
     let client = async || connect(builder(&cluster.urls(), 3)).await;
     let (first, held) = (client().await, "a");
     let guard = first.mutex(held).lock().await.expect("two of three");
-    let mark = marks(&cluster, promoted).pop().expect("it has one").0;
-    cluster.migrate(cluster.slot_of(&mark), cluster.primary_of(0)).await;
+    let fingerprint = fingerprints(&cluster, promoted).pop().expect("it has one").0;
+    cluster.migrate(cluster.slot_of(&fingerprint), cluster.primary_of(0)).await;
     let second = client().await;
     assert!(second.mutex(held).try_lock().await.expect("two of three").is_none(), "it is held");
-    let new = marks(&cluster, promoted).pop().expect("it has another one").0;
-    assert_ne!(new, mark);
+    let new = fingerprints(&cluster, promoted).pop().expect("it has another one").0;
+    assert_ne!(new, fingerprint);
     renew(&guard).await;
     guard.release().await.unwrap();
     // The one that it had before tells nobody anything.
     let other = cluster.primary_of(0);
-    assert_eq!(marks(&cluster, other).len(), 2, "until its time has come");
+    assert_eq!(fingerprints(&cluster, other).len(), 2, "until its time has come");
 }

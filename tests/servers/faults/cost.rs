@@ -68,7 +68,7 @@ async fn an_uncontended_lock_costs_a_server_as_few_commands_as_it_can() {
 }
 
 /// The first renewal looks at forced releases and at the token too, the next at the vote alone.
-/// Each call reads the mark of the data, once for all of its requests.
+/// Each call reads the fingerprint of the data, once for all of its requests.
 #[tokio::test]
 async fn an_ordinary_renewal_touches_one_key() {
     let servers = servers(1);
@@ -247,9 +247,9 @@ async fn connect_says_so_where_no_majority_can_answer_in_time() {
     drop(connect(usual(&proxies).voter_deadline(MS(100))).await);
 }
 
-// In 65 s INFO and the mark six times, the roster four or five times, and now and then one of a
-// name, of the disk and of the connection that listens. Asked every second, both connections alone
-// would make 130.
+// In 65 s INFO and the fingerprint six times, the configuration four or five times, and now and
+// then one of a name, of the disk and of the connection that listens. Asked every second, both
+// connections alone would make 130.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_client_sends_each_server_at_most_three_commands_in_ten_seconds() {
     let server = Arc::new(servers(1).remove(0));

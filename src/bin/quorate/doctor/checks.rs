@@ -6,8 +6,8 @@ use std::{
 };
 
 use quorate::{
-    Admin, Cause, ClockOffset, Error, LockKind, Persistence, Quarantine, RosterEntry, ServerInfo,
-    SetStatus, Survey, VoterSurvey,
+    Admin, Cause, ClockOffset, ConfigurationEntry, Error, LockKind, Persistence, Quarantine,
+    ServerInfo, SetStatus, Survey, VoterSurvey,
 };
 
 use super::{Check, Finding, Level};
@@ -224,7 +224,7 @@ fn latency(survey: &Survey) -> Vec<Finding> {
 
 /// Whether the clients agree about who the voters are, and in which step of a change they are.
 fn steps(survey: &Survey) -> Vec<Finding> {
-    let clashes = survey.roster.iter().filter(|entry| entry.clashes).map(|entry| {
+    let clashes = survey.configuration.iter().filter(|entry| entry.clashes).map(|entry| {
         let left =
             (entry.longest_lease.max(survey.longest_lease) + THERE).saturating_sub(entry.seen);
         let ends = if left.is_zero() {
@@ -233,32 +233,34 @@ fn steps(survey: &Survey) -> Vec<Finding> {
             format!("for {} more if no such client comes back", Short(left))
         };
         let means = format!(
-            "a client with these settings is out of step with it and does not connect, {ends}"
+            "a client with these settings has a configuration mismatch with it and does not connect, {ends}"
         );
         let mend =
             "give all clients the voters of one step, or of the next, and the same other settings";
-        Check::Roster.error(entry.to_string(), means).mend(mend)
+        Check::Configuration.error(entry.to_string(), means).mend(mend)
     });
-    let well: Vec<_> = survey.roster.iter().filter(|entry| !entry.clashes).collect();
+    let well: Vec<_> = survey.configuration.iter().filter(|entry| !entry.clashes).collect();
     let there: Vec<_> = well.iter().filter(|entry| entry.seen <= THERE).collect();
     let agreed = match there.as_slice() {
-        [] if well.is_empty() => vec![Check::Roster.ok("no client has been here within 30 days")],
-        [] => vec![Check::Roster.ok(well[0].to_string()).means("no client is here now")],
+        [] if well.is_empty() => {
+            vec![Check::Configuration.ok("no client has been here within 30 days")]
+        }
+        [] => vec![Check::Configuration.ok(well[0].to_string()).means("no client is here now")],
         [one] if one.replaced.is_none() => {
             let means = "all clients that are here agree about the voters";
-            vec![Check::Roster.ok(one.to_string()).means(means)]
+            vec![Check::Configuration.ok(one.to_string()).means(means)]
         }
         [one] => {
             let means =
                 "the voters are being changed, and all clients are in the step of both sets";
-            vec![Check::Roster.warning(one.to_string(), means).mend(gone(&well, one))]
+            vec![Check::Configuration.warning(one.to_string(), means).mend(gone(&well, one))]
         }
         several => {
             let means = "the voters are being changed: clients are in two steps";
             let mend = "go on until all clients are in one step";
             several
                 .iter()
-                .map(|entry| Check::Roster.warning(entry.to_string(), means).mend(mend))
+                .map(|entry| Check::Configuration.warning(entry.to_string(), means).mend(mend))
                 .collect()
         }
     };
@@ -294,8 +296,8 @@ pub(super) async fn jobs(admin: &Admin) -> Finding {
 }
 
 /// When the next step may begin.
-fn gone(all: &[&RosterEntry], joint: &RosterEntry) -> String {
-    let is_before = |entry: &&&RosterEntry| entry.number < joint.number;
+fn gone(all: &[&ConfigurationEntry], joint: &ConfigurationEntry) -> String {
+    let is_before = |entry: &&&ConfigurationEntry| entry.number < joint.number;
     let last = all.iter().filter(is_before).map(|entry| entry.seen).min();
     let wait = last.map(|seen| (joint.longest_lease + THERE).saturating_sub(seen));
     match wait.filter(|wait| !wait.is_zero()) {

@@ -127,7 +127,7 @@ pub(crate) enum Check {
     /// How many voters there are
     Number,
     /// Whether the clients agree about the voters
-    Roster,
+    Configuration,
     /// Whether a change of the voters takes along which firings are done
     Jobs,
     /// Whether each voter is a server of its own

@@ -3,8 +3,8 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use futures::poll;
 
 use super::{
-    Answer, Call, Cause, Ear, Heard, Looks, Node, Outcome, RedisServer, SingleNode, answers, call,
-    connect,
+    Answer, Call, Cause, Heard, Looks, Node, Outcome, RedisServer, SingleNode, VoterEvents,
+    answers, call, connect,
 };
 use crate::{
     scripts::{Script, election, mutex, redisson, rw, semaphore},
@@ -32,10 +32,11 @@ fn pair() -> (RedisServer, RedisServer) {
 
 /// A node whose grants need one replica.
 async fn acknowledged(server: &RedisServer) -> Arc<dyn Node> {
-    let ear: Arc<dyn Ear> = Arc::new(Heard::default());
+    let listener: Arc<dyn VoterEvents> = Arc::new(Heard::default());
     let acks = ReplicaAcks { replicas: 1, timeout: Some(Duration::from_millis(50)) };
     let address = Address::parse(&server.url(), &Security::default()).unwrap();
-    let node: Arc<dyn Node> = SingleNode::start(&address, ear, Looks { acks, ..Looks::default() });
+    let node: Arc<dyn Node> =
+        SingleNode::start(&address, listener, Looks { acks, ..Looks::default() });
     answers(&node).await;
     node
 }

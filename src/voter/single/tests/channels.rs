@@ -69,7 +69,7 @@ async fn whenever_a_server_comes_back_its_channels_are_listened_to_and_the_ear_i
     for _ in 0..2 {
         let missed = heard.missed();
         server.restart();
-        eventually_async("the ear is told", async || heard.missed() > missed).await;
+        eventually_async("the listener is told", async || heard.missed() > missed).await;
         assert_eq!(["a", "b"].map(|channel| publish(&server, channel)), ["Int(1)", "Int(0)"]);
         eventually_async("it hears", async || heard.called().contains(&"a".to_owned())).await;
         heard.called.lock().unwrap().clear();
@@ -99,7 +99,7 @@ async fn subscribing_through_a_black_hole_is_no_success() {
     let outcome = node.subscribe("a".into()).await;
     assert!(matches!(outcome, Err(Cause::TimedOut(_) | Cause::Broken(_))), "{outcome:?}");
     proxy.pass();
-    eventually_async("the ear is told", async || heard.missed() > 0).await;
+    eventually_async("the listener is told", async || heard.missed() > 0).await;
     eventually_async("in force", async || publish(&server, "a") == "Int(1)").await;
 }
 
@@ -116,7 +116,7 @@ async fn a_refused_channel_keeps_none_from_being_heard_by_the_next_connection() 
     listen(&node, "allowed").await;
     assert!(is_forbidden(&node.subscribe("forbidden".into()).await));
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
-    eventually_async("the ear is told", async || heard.missed() > 0).await;
+    eventually_async("the listener is told", async || heard.missed() > 0).await;
     assert_eq!(publish(&server, "allowed"), "Int(1)");
 }
 

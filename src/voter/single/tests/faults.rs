@@ -57,7 +57,7 @@ async fn a_killed_server_is_used_again_soon_after_it_is_back() {
     eventually_async("it counts again", async || node.run(count("a")).await.is_ok()).await;
     let took = Clock::System.now().since(back);
     assert!(took < Duration::from_secs(2), "{took:?}");
-    eventually_async("the ear is told", async || heard.missed() > 0).await;
+    eventually_async("the listener is told", async || heard.missed() > 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,7 +123,7 @@ async fn an_idle_connection_into_a_black_hole_is_replaced_on_both_links() {
     eventually_async("new connections", async || proxy.connections() >= before + 2).await;
     proxy.pass();
     answers(&node).await;
-    eventually_async("the ear is told", async || heard.missed() > 0).await;
+    eventually_async("the listener is told", async || heard.missed() > 0).await;
 }
 
 #[tokio::test]

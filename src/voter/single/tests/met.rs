@@ -155,7 +155,7 @@ async fn a_restarted_server_is_met_before_the_first_script_that_it_runs() {
     }
 }
 
-// Neither by INFO nor by its mark.
+// Neither by INFO nor by its fingerprint.
 #[tokio::test]
 async fn a_server_that_does_not_say_who_it_is_is_given_up_and_asked_again() {
     let server = RedisServer::start();
@@ -163,8 +163,8 @@ async fn a_server_that_does_not_say_who_it_is_is_given_up_and_asked_again() {
     let look = format!("EVAL\r\n${}\r\n", voter::LOOK.source.len());
     for question in [INFO, &look] {
         proxy.hold_replies_from(question);
-        let mark = Some("quorate:{%voter}".into());
-        let (node, heard) = start_with(&proxy.url(), Looks { mark, ..Looks::default() });
+        let fingerprint = Some("quorate:{%voter}".into());
+        let (node, heard) = start_with(&proxy.url(), Looks { fingerprint, ..Looks::default() });
         let told = "does not say who it is: no answer within 3s";
         fails(&node, |cause| *cause == Cause::Unreachable(told.into())).await;
         assert!(run_ids(&heard).is_empty());

@@ -5,8 +5,8 @@ mod address;
 mod carrier;
 mod channels;
 mod faults;
+mod fingerprint;
 mod login;
-mod mark;
 mod met;
 mod order;
 mod scripts;
@@ -24,7 +24,7 @@ use super::{Address, Looks, Security, SingleNode};
 use crate::{
     proto::Cause,
     scripts::{Answer, Script, Value, test_script},
-    voter::{Call, Ear, Identity, Node, ONLY, Outcome, Stamp},
+    voter::{Call, Identity, Node, ONLY, Outcome, Stamp, VoterEvents},
 };
 use quorate_support::{RedisServer, eventually_async};
 
@@ -81,7 +81,7 @@ impl Heard {
     }
 }
 
-impl Ear for Heard {
+impl VoterEvents for Heard {
     fn parted(&self, _: usize, _: Option<&str>) {}
 
     fn moved(&self, _: usize, _: usize, _: bool) {
@@ -122,9 +122,9 @@ fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
 
 fn start_with(url: &str, looks: Looks) -> (Arc<dyn Node>, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
-    let ear: Arc<dyn Ear> = heard.clone();
+    let listener: Arc<dyn VoterEvents> = heard.clone();
     let address = Address::parse(url, &Security::default()).unwrap();
-    (SingleNode::start(&address, ear, looks), heard)
+    (SingleNode::start(&address, listener, looks), heard)
 }
 
 /// A node that has connected.
@@ -138,7 +138,8 @@ async fn answers(node: &Arc<dyn Node>) {
     eventually_async("the server is reached", async || node.identify().await.is_ok()).await;
 }
 
-/// Subscribes once the listening connection stands, so that this is nothing the ear is told of.
+/// Subscribes once the listening connection stands, so that this is nothing the listener is told
+/// of.
 async fn listen(node: &Arc<dyn Node>, channel: &str) {
     let stands = async || node.unsubscribe("nothing".into()).await.is_ok();
     eventually_async("the listening connection stands", stands).await;

@@ -35,8 +35,8 @@ pub(crate) enum What {
         voter: usize,
         of: usize,
     },
-    /// Its mark is gone, and nothing else.
-    MarkLost(usize),
+    /// Its fingerprint is gone, and nothing else.
+    FingerprintLost(usize),
     /// It refuses what is new for want of memory.
     VoterFull(usize),
     /// It goes down, and its clock was set when it comes back, with its data or without.

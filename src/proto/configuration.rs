@@ -8,7 +8,7 @@ use super::Rounded;
 /// What all clients of the same voters must believe alike, as far as they can compare it: addresses
 /// of one server may differ, and are not compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Belief {
+pub struct VoterConfiguration {
     /// Which voters they are, by the number that the user gives and counts up.
     pub number: u32,
     pub voters: usize,
@@ -22,9 +22,9 @@ pub struct Belief {
     pub restart_guard: bool,
 }
 
-impl Belief {
+impl VoterConfiguration {
     /// Of all that clients keep on voters. A release that reads or writes any of it otherwise has
-    /// another number, here and in `voter/roster`.
+    /// another number, here and in `voter/configuration`.
     const FORMAT: u64 = 1;
 
     /// Steps are in order: with the old voters, with both, with the new ones.
@@ -63,11 +63,11 @@ impl Belief {
     }
 }
 
-impl fmt::Display for Belief {
+impl fmt::Display for VoterConfiguration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { number, voters, replaced, longest_lease, drift_ppm, drift_fixed, .. } = self;
         let s = if *voters == 1 { "" } else { "s" };
-        write!(f, "roster {number} with {voters} voter{s}")?;
+        write!(f, "configuration {number} with {voters} voter{s}")?;
         if let Some(replaced) = replaced {
             write!(f, " that replace {replaced}")?;
         }
@@ -81,9 +81,10 @@ impl fmt::Display for Belief {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct RosterEntry {
-    /// The number of the [roster](crate::Builder::roster); 0 where it was written by a release that
-    /// keeps other records than this one. What such clients believe is not known.
+pub struct ConfigurationEntry {
+    /// The number of the [configuration](crate::Builder::voter_configuration); 0 where it was
+    /// written by a release that keeps other records than this one. What such clients believe is
+    /// not known.
     pub number: u32,
     /// How many voters there are; of clients with two sets, how many are new.
     pub voters: usize,
@@ -111,8 +112,8 @@ pub struct RosterEntry {
     pub(crate) counts: Duration,
 }
 
-impl RosterEntry {
-    /// A line of the reply of `voter/roster`.
+impl ConfigurationEntry {
+    /// A line of the reply of `voter/configuration`.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let (entry, client) = line.split_once('\t')?;
         let mut words = entry.splitn(4, ' ');
@@ -120,8 +121,8 @@ impl RosterEntry {
         let mut time = || Some(Duration::from_millis(words.next()?.parse().ok()?));
         let (seen, counts) = (time()?, time()?);
         let text = words.next()?.to_owned();
-        let Belief { number, voters, replaced, longest_lease, .. } =
-            Belief::parse(&text).unwrap_or_default();
+        let VoterConfiguration { number, voters, replaced, longest_lease, .. } =
+            VoterConfiguration::parse(&text).unwrap_or_default();
         Some(Self {
             number,
             voters,
@@ -142,7 +143,7 @@ impl RosterEntry {
         format!("{age} {counts} {text}\t{client}\n")
     }
 
-    /// What several voters keep: each belief once, the latest first.
+    /// What several voters keep: each configuration once, the latest first.
     pub(crate) fn merge(entries: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for entry in entries {
@@ -161,15 +162,15 @@ impl RosterEntry {
     }
 
     /// `None` where it has another format.
-    pub(crate) fn belief(&self) -> Option<Belief> {
-        Belief::parse(&self.text)
+    pub(crate) fn configuration(&self) -> Option<VoterConfiguration> {
+        VoterConfiguration::parse(&self.text)
     }
 }
 
-impl fmt::Display for RosterEntry {
+impl fmt::Display for ConfigurationEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.belief() {
-            Some(belief) => belief.fmt(f),
+        match self.configuration() {
+            Some(configuration) => configuration.fmt(f),
             None => f.write_str("records in a format that this release does not know"),
         }?;
         write!(f, ", last seen {} ago by {}", Rounded(self.seen), self.client)
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn steps_are_in_order_and_are_read_again() {
-        let belief = |number, replaced| Belief {
+        let configuration = |number, replaced| VoterConfiguration {
             number,
             voters: 5,
             replaced,
@@ -193,34 +194,48 @@ mod tests {
             drift_fixed: Duration::from_micros(2_500),
             restart_guard: true,
         };
-        let steps = [belief(1, None), belief(2, Some(3)), belief(2, None), belief(3, Some(5))];
+        let steps = [
+            configuration(1, None),
+            configuration(2, Some(3)),
+            configuration(2, None),
+            configuration(3, Some(5)),
+        ];
         let texts = steps.map(|step| step.text());
         let begin = ["1 2 5 0 ", "1 3 5 3 ", "1 4 5 0 ", "1 5 5 5 "];
         assert_eq!(texts, begin.map(|begin| format!("{begin}30000 10000 2500 1")));
         for (step, text) in steps.into_iter().zip(texts) {
             let line = format!("1 12000 75000 {text}\t0b2c web 1: main");
-            let entry = RosterEntry::read(&line).expect("it is one");
-            assert_eq!((entry.belief(), entry.seen, entry.clashes), (Some(step), SECS(12), true));
+            let entry = ConfigurationEntry::read(&line).expect("it is one");
+            assert_eq!(
+                (entry.configuration(), entry.seen, entry.clashes),
+                (Some(step), SECS(12), true)
+            );
             let told = format!("13000 75000 {text}\t0b2c web 1: main\n");
             assert_eq!(entry.told(SECS(1)), told);
         }
-        assert_eq!(RosterEntry::read("0 12000 75000 1 2 5 0 30000 10000 2500 1"), None, "nobody's");
+        assert_eq!(
+            ConfigurationEntry::read("0 12000 75000 1 2 5 0 30000 10000 2500 1"),
+            None,
+            "nobody's"
+        );
     }
 
     #[test]
     fn an_entry_says_what_is_believed_by_whom_and_when() {
-        for (belief, number, told) in [
+        for (configuration, number, told) in [
             (
                 "1 3 5 3 60000 10000 2000 0",
                 2,
-                "roster 2 with 5 voters that replace 3, a longest lease of 60s, a drift of 10000 \
+                "configuration 2 with 5 voters that replace 3, a longest lease of 60s, a drift of 10000 \
                  ppm and 2ms, no restart guard",
             ),
             ("2 who knows", 0, "records in a format that this release does not know"),
         ] {
-            let entry = RosterEntry::read(&format!("0 12000 75000 {belief}\tweb-1@c")).unwrap();
+            let entry =
+                ConfigurationEntry::read(&format!("0 12000 75000 {configuration}\tweb-1@c"))
+                    .unwrap();
             assert_eq!(entry.to_string(), format!("{told}, last seen 12s ago by web-1@c"));
-            assert_eq!(entry.told(SECS(0)), format!("12000 75000 {belief}\tweb-1@c\n"));
+            assert_eq!(entry.told(SECS(0)), format!("12000 75000 {configuration}\tweb-1@c\n"));
             assert_eq!(entry.number, number);
         }
     }

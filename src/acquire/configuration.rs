@@ -9,7 +9,7 @@ use super::Coordinator;
 use crate::{
     clock::{Clock, Moment},
     keys::Word,
-    proto::{Cause, Error, JoinNext, Kind, RosterEntry},
+    proto::{Cause, ConfigurationEntry, Error, JoinNext, Kind},
     scripts::{Answer, voter},
     voter::{Call, Outcome, Replies, Request, Standings},
 };
@@ -20,7 +20,7 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
 impl Coordinator {
     /// Compares for the first time, by `due`; then again and again, for as long as the client
     /// lives. Fails if a voter has clients that believe otherwise, and if too few can be asked.
-    pub(crate) async fn join_roster(self: &Arc<Self>, due: Moment) -> Result<(), Error> {
+    pub(crate) async fn join_configuration(self: &Arc<Self>, due: Moment) -> Result<(), Error> {
         if self.settings.only_looks {
             return Ok(());
         }
@@ -30,14 +30,17 @@ impl Coordinator {
         let mut replies = Replies::new(panel.voters.len(), 1);
         loop {
             let seen = standings.connected().version();
-            self.ask_rosters(&mut replies);
+            self.ask_configurations(&mut replies);
             let next = standings.configuration.comparison().join(clock.now(), due);
             let until = match next {
                 JoinNext::Ask => continue,
                 JoinNext::Wait(until) => until,
                 JoinNext::Joined => break,
                 JoinNext::Refused(why) => {
-                    return Err(Error::new(Kind::OutOfStep(why.to_string()), Vec::new()));
+                    return Err(Error::new(
+                        Kind::ConfigurationMismatch(why.to_string()),
+                        Vec::new(),
+                    ));
                 }
                 JoinNext::Failed(verdicts) => {
                     let (needed, after) = (panel.quorum.needed(), clock.now().since(started));
@@ -47,7 +50,7 @@ impl Coordinator {
                     ));
                 }
             };
-            hear_roster(clock, standings, &mut replies, seen, until).await;
+            hear_configuration(clock, standings, &mut replies, seen, until).await;
         }
         self.spawn(self.keep_comparing(replies));
         Ok(())
@@ -63,52 +66,53 @@ impl Coordinator {
             loop {
                 let seen = standings.connected().version();
                 let Some(this) = coordinator.upgrade() else { return };
-                this.ask_rosters(&mut replies);
+                this.ask_configurations(&mut replies);
                 drop(this);
                 let until = standings.configuration.comparison().due();
                 tokio::select! {
                     biased;
                     // Or the client is dropped. Nothing is compared any more once it is closed.
                     () = closing.until(|closing| *closing) => return,
-                    () = hear_roster(&clock, &standings, &mut replies, seen, until) => {}
+                    () = hear_configuration(&clock, &standings, &mut replies, seen, until) => {}
                 }
             }
         }
     }
 
-    fn ask_rosters(&self, replies: &mut Replies) {
+    fn ask_configurations(&self, replies: &mut Replies) {
         let (panel, now) = (&self.panel, self.clock.now());
         let questions = panel.standings.configuration.comparison().ask(now);
         for question in questions {
-            let call = self.roster_call(question.tells, &question.heard);
+            let call = self.configuration_call(question.tells, &question.heard);
             panel.ask_again(replies, &[question.voter], &call, now);
         }
     }
 
     /// What clients of these voters believe; the latest first.
-    pub(crate) async fn roster(&self) -> Vec<RosterEntry> {
+    pub(crate) async fn voter_configuration(&self) -> Vec<ConfigurationEntry> {
         let now = self.clock.now();
-        let mut replies = self.panel.ask_all(&self.roster_call(false, ""), now);
+        let mut replies = self.panel.ask_all(&self.configuration_call(false, ""), now);
         let (due, mut all) = (now + self.voter_deadline(), Vec::new());
         while replies.are_open() {
             let Some((_, outcome)) = self.clock.in_time(due, replies.next()).await else { break };
             all.extend(entries(&outcome).unwrap_or_default());
         }
-        RosterEntry::merge(all)
+        ConfigurationEntry::merge(all)
     }
 
     /// `tells`: the voter keeps what this client believes, if it agrees with others.
-    fn roster_call(&self, tells: bool, heard: &str) -> Call {
+    fn configuration_call(&self, tells: bool, heard: &str) -> Call {
         let who = if tells { self.client().to_string() } else { String::new() };
         let (mine, counts) = {
             let comparison = self.panel.standings.configuration.comparison();
-            (comparison.belief().text(), comparison.counts().as_millis().to_string())
+            (comparison.configuration().text(), comparison.counts().as_millis().to_string())
         };
         let args = [&*mine, &*counts, &*who, heard].map(Word::from);
-        let request = Request::new([Word::from(&self.settings.keys.roster())], args, None);
+        let request =
+            Request::new([Word::from(&self.settings.keys.voter_configuration())], args, None);
         let deadline = self.voter_deadline();
         Call {
-            script: &voter::ROSTER,
+            script: &voter::CONFIGURATION,
             shared: [KEPT.as_millis().to_string().into()].into(),
             requests: [request].into(),
             deadline,
@@ -119,7 +123,7 @@ impl Coordinator {
 
 /// Waits for an answer, a new connection or the end of this time. What is to be told of an answer
 /// is told.
-async fn hear_roster(
+async fn hear_configuration(
     clock: &Clock,
     standings: &Standings,
     replies: &mut Replies,
@@ -136,9 +140,10 @@ async fn hear_roster(
     }
 }
 
-/// The beliefs in a voter's answer.
-fn entries(outcome: &Outcome<Answer>) -> Outcome<Vec<RosterEntry>> {
+/// The configurations in a voter's answer.
+fn entries(outcome: &Outcome<Answer>) -> Outcome<Vec<ConfigurationEntry>> {
     let answer = outcome.as_ref().map_err(Cause::clone)?;
-    let entries = answer.text().and_then(|text| text.lines().map(RosterEntry::read).collect());
+    let entries =
+        answer.text().and_then(|text| text.lines().map(ConfigurationEntry::read).collect());
     entries.ok_or_else(|| answer.unexpected())
 }

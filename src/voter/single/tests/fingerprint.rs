@@ -1,4 +1,4 @@
-//! Servers are known by their marks.
+//! Servers are known by their fingerprints.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::{
 };
 use quorate_support::{Proxy, Reply, are_before_7, eventually, eventually_async};
 
-/// The key of the mark.
-const MARK: &str = "quorate:{%voter}";
+/// The key of the fingerprint.
+const FINGERPRINT: &str = "quorate:{%voter}";
 const SECS: fn(u64) -> Duration = Duration::from_secs;
 
 fn looks() -> Looks {
-    Looks { mark: Some(MARK.into()), ..Looks::default() }
+    Looks { fingerprint: Some(FINGERPRINT.into()), ..Looks::default() }
 }
 
 fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
     start_with(url, looks())
 }
 
-/// A node that has connected, and has left its mark.
+/// A node that has connected, and has left its fingerprint.
 async fn connect(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
     let (node, heard) = start(url);
     answers(&node).await;
@@ -69,22 +69,24 @@ async fn a_server_that_runs_no_scripts_is_refused_with_what_to_do() {
     }
 }
 
-/// The parts of the mark: the name of the data, the life of the server, two numbers in
+/// The parts of the fingerprint: the name of the data, the life of the server, two numbers in
 /// milliseconds, whether it forgets nothing by a restart, and another number in milliseconds.
-fn mark(server: &RedisServer) -> [String; 6] {
-    let mark = server.command(&["GET", MARK]).unwrap().text();
-    mark.split(' ').map(str::to_owned).collect::<Vec<_>>().try_into().expect("six parts")
+fn fingerprint(server: &RedisServer) -> [String; 6] {
+    let fingerprint = server.command(&["GET", FINGERPRINT]).unwrap().text();
+    fingerprint.split(' ').map(str::to_owned).collect::<Vec<_>>().try_into().expect("six parts")
 }
 
-/// Makes the mark older, or plants another one.
+/// Makes the fingerprint older, or plants another one.
 fn plant(server: &RedisServer, part: usize, text: &str) {
-    let mut mark = mark(server);
-    mark[part] = text.to_owned();
-    tell(server, &["SET", MARK, &mark.join(" "), "PX", "60000"]);
+    let mut fingerprint = fingerprint(server);
+    fingerprint[part] = text.to_owned();
+    tell(server, &["SET", FINGERPRINT, &fingerprint.join(" "), "PX", "60000"]);
 }
 
 fn left(server: &RedisServer) -> Duration {
-    let Reply::Int(left) = server.command(&["PTTL", MARK]).unwrap() else { panic!("no number") };
+    let Reply::Int(left) = server.command(&["PTTL", FINGERPRINT]).unwrap() else {
+        panic!("no number")
+    };
     Duration::from_millis(left.try_into().expect("it has an expiry"))
 }
 
@@ -111,13 +113,13 @@ async fn a_server_is_as_old_as_its_mark_whatever_it_says_of_its_age() {
     let server = unmet();
     let first = met(&server.url()).await;
     assert!(first.age < SECS(1), "nobody has met it before: {:?}", first.age);
-    let [_, life, ..] = mark(&server);
+    let [_, life, ..] = fingerprint(&server);
     assert_eq!(life, format!("{}/", info(&server, "run_id")));
     eventually_async("it grows older", async || met(&server.url()).await.age >= SECS(1)).await;
     let again = met(&server.url()).await;
     assert!(again.age < server.uptime(), "{:?}", again.age);
     assert_eq!(name(&again), name(&first));
-    assert_eq!(server.keys(), [MARK], "and nothing else");
+    assert_eq!(server.keys(), [FINGERPRINT], "and nothing else");
 }
 
 #[tokio::test]
@@ -126,11 +128,11 @@ async fn a_mark_is_kept_for_a_month_after_the_last_look() {
     let (_node, _heard) = connect(&server.url()).await;
     let month = SECS(30 * 24 * 3_600);
     assert!(left(&server) <= month && left(&server) + SECS(60) > month);
-    let before = mark(&server);
-    tell(&server, &["PEXPIRE", MARK, "60000"]);
+    let before = fingerprint(&server);
+    tell(&server, &["PEXPIRE", FINGERPRINT, "60000"]);
     eventually_async("it is kept for a month again", async || left(&server) + SECS(60) > month)
         .await;
-    assert_eq!(mark(&server)[..2], before[..2]);
+    assert_eq!(fingerprint(&server)[..2], before[..2]);
 }
 
 // However far the clock was set ahead between two looks.
@@ -195,7 +197,7 @@ async fn every_answer_says_whether_the_data_were_deleted() {
     let (node, heard) = connect(&server.url()).await;
     // By the script as a whole, by its hash, and with packed arguments.
     for _ in 0..3 {
-        assert_eq!(data(&node).await, Some(mark(&server)[0].clone()));
+        assert_eq!(data(&node).await, Some(fingerprint(&server)[0].clone()));
     }
     tell(&server, &["FLUSHALL"]);
     assert_eq!(data(&node).await, Some(String::new()));
@@ -204,10 +206,10 @@ async fn every_answer_says_whether_the_data_were_deleted() {
         seen(&heard).last().is_some_and(|now| name(now) != name(&last(&heard)))
     })
     .await;
-    assert_eq!(data(&node).await, Some(mark(&server)[0].clone()));
+    assert_eq!(data(&node).await, Some(fingerprint(&server)[0].clone()));
     // Somebody else's value is no name.
-    tell(&server, &["DEL", MARK]);
-    tell(&server, &["HSET", MARK, "a", "b"]);
+    tell(&server, &["DEL", FINGERPRINT]);
+    tell(&server, &["HSET", FINGERPRINT, "a", "b"]);
     assert_eq!(data(&node).await, Some(String::new()));
 }
 
@@ -258,10 +260,10 @@ async fn a_restart_makes_data_no_younger_where_all_was_on_disk_before_and_is_now
         plant(&server, 2, "3600000");
         // Who does not ask how it writes changes nothing of that.
         connect(&server.url()).await.0.identify().await.unwrap();
-        // So that the mark itself is on disk.
+        // So that the fingerprint itself is on disk.
         tell(&server, &["CONFIG", "SET", "appendfsync", "always"]);
         tell(&server, &["SET", "a", "b"]);
-        let known = Duration::from_millis(mark(&server)[2].parse().expect("an age"));
+        let known = Duration::from_millis(fingerprint(&server)[2].parse().expect("an age"));
         server.restart();
         let again = met(&server.url()).await;
         assert_eq!(name(&again), name(&first));
@@ -284,7 +286,7 @@ async fn a_setting_that_was_changed_is_heard_of_with_a_later_look_and_so_is_the_
     eventually_async("it is durable", async || durable() == Some(true)).await;
     tell(&server, &["CONFIG", "SET", "appendfsync", "everysec"]);
     eventually_async("it is not any more", async || durable() == Some(false)).await;
-    // The mark tells it, at every look.
+    // The fingerprint tells it, at every look.
     assert!(heard.seen.lock().unwrap().iter().all(|(_, stamp)| stamp.is_some()));
     assert_eq!(heard.met.lock().unwrap().len(), 1, "on one connection");
 }
@@ -298,7 +300,7 @@ async fn who_may_not_look_at_the_mark_takes_the_server_for_as_old_as_its_process
     assert!(last(&heard).age >= SECS(2) && last(&heard).birth.is_none());
     assert_eq!(node.run(count("a")).await, Ok(number(1)), "it is a voter all the same");
     assert_eq!(server.keys(), ["a"]);
-    // The time, which no mark tells, is asked for.
+    // The time, which no fingerprint tells, is asked for.
     let timed = || heard.seen.lock().unwrap().iter().any(|(_, stamp)| stamp.is_some());
     eventually_async("it tells its time", async || timed()).await;
 }
@@ -318,7 +320,7 @@ async fn a_server_that_can_write_nothing_now_says_why_and_its_data_have_no_name(
         assert!(refuses().await.is_some_and(|refusal| refusal.contains(why)));
         tell(&server, &["CONFIG", "SET", setting, usual]);
         assert_eq!(refuses().await, None);
-        tell(&server, &["DEL", MARK]);
+        tell(&server, &["DEL", FINGERPRINT]);
     }
 }
 
@@ -410,7 +412,7 @@ async fn a_server_that_loads_its_data_is_met_when_it_has_them() {
     assert_eq!(run_ids(&heard).len(), 2);
 }
 
-// So what loses transactions, or the end of the file, loses the mark with them.
+// So what loses transactions, or the end of the file, loses the fingerprint with them.
 #[tokio::test]
 async fn a_look_is_written_down_as_a_vote_is() {
     let server = RedisServer::start_with(&["--appendonly", "yes", "--appendfsync", "always"]);
@@ -418,6 +420,6 @@ async fn a_look_is_written_down_as_a_vote_is() {
     let files = std::fs::read_dir(server.dir().join("appendonlydir")).unwrap();
     let files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
     let text = String::from_utf8_lossy(&files.collect::<Vec<_>>().concat()).to_lowercase();
-    let before = text.split(MARK).next().expect("there is a beginning");
+    let before = text.split(FINGERPRINT).next().expect("there is a beginning");
     assert!(before.ends_with("multi\r\n*5\r\n$3\r\nset\r\n$16\r\n"), "{text}");
 }
