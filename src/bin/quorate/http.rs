@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use futures::{FutureExt, future::LocalBoxFuture};
+use futures::{
+    FutureExt,
+    future::{LocalBoxFuture, OptionFuture},
+};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy, sink},
@@ -16,12 +19,15 @@ use tokio::{
     time,
 };
 
-use crate::console::Failure;
+use crate::{clock, console::Failure};
 
 /// How long a request may take to arrive, and its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// So many connections at once.
 const MOST: usize = 16;
+/// For so long none is closed to make room: on a busy machine it takes a while from the connection to
+/// the first byte.
+const GRACE: Duration = Duration::from_millis(200);
 /// In bytes. A longer head is none of a request that is answered here.
 const LONGEST: u64 = 8 * 1024;
 /// Before the next connection is accepted, where the system refuses one.
@@ -67,6 +73,8 @@ struct Connection<'a> {
     conversation: LocalBoxFuture<'a, io::Result<()>>,
     /// All of the request is there, and its answer is not.
     is_asking: Rc<Cell<bool>>,
+    /// By the clock of this program.
+    since: Duration,
 }
 
 /// `option`: which names the address.
@@ -82,10 +90,16 @@ pub(crate) async fn serve(pages: &impl Pages, listener: TcpListener) -> Infallib
     loop {
         let oldest = open.iter().position(|connection| !connection.is_asking.get());
         let has_room = open.len() < MOST || oldest.is_some();
+        let leaves = oldest.filter(|_| open.len() >= MOST);
+        let grace = leaves.map(|it| (open[it].since + GRACE).saturating_sub(clock::now()));
+        let accept = async {
+            OptionFuture::from(grace.map(time::sleep)).await;
+            listener.accept().await
+        };
         tokio::select! {
             biased;
             () = progress(&mut open) => {}
-            accepted = listener.accept(), if has_room => match accepted {
+            accepted = accept, if has_room => match accepted {
                 Ok((stream, _)) => {
                     if let Some(oldest) = oldest.filter(|_| open.len() >= MOST) {
                         open.remove(oldest);
@@ -102,7 +116,7 @@ pub(crate) async fn serve(pages: &impl Pages, listener: TcpListener) -> Infallib
 fn connection(pages: &impl Pages, stream: TcpStream) -> Connection<'_> {
     let is_asking = Rc::new(Cell::new(false));
     let conversation = converse(pages, stream, Rc::clone(&is_asking)).boxed_local();
-    Connection { conversation, is_asking }
+    Connection { conversation, is_asking, since: clock::now() }
 }
 
 async fn converse(
