@@ -498,8 +498,8 @@ impl Once {
     ) -> Result<OnceOutcome<T>, E> {
         let turn = self.inner.clone().turn(firing.into(), None);
         let guard = match caller::wait(turn)?? {
-            Ok(guard) => guard.mirrored(),
-            Err(done) => return Ok(done.into()),
+            ControlFlow::Continue(guard) => guard.mirrored(),
+            ControlFlow::Break(done) => return Ok(done.into()),
         };
         let value = work(guard.token())?;
         Ok(OnceOutcome::Ran { value, marked: guard.done().is_ok() })

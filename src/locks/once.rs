@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::ControlFlow,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -205,8 +206,8 @@ impl Once {
         let (this, firing) = (self.clone(), firing.into());
         async move {
             let guard = match this.turn(firing, None).await? {
-                Ok(guard) => guard,
-                Err(done) => return Ok(done.into()),
+                ControlFlow::Continue(guard) => guard,
+                ControlFlow::Break(done) => return Ok(done.into()),
             };
             // Work that fails drops the guard.
             let value = guard.entry.try_while_held(work(guard.token())).await?;
@@ -233,7 +234,7 @@ impl Once {
         firing: I,
     ) -> impl Future<Output = Result<Option<OnceGuard>, Error>> + Send + use<I> {
         let turn = self.clone().turn(firing.into(), None);
-        async { Ok(turn.await?.ok()) }
+        async { Ok(turn.await?.continue_value()) }
     }
 
     /// As [`enter`](Self::enter), waiting no longer than `limit`: then it fails with who has the
@@ -252,7 +253,7 @@ impl Once {
         limit: Duration,
     ) -> impl Future<Output = Result<Option<OnceGuard>, Error>> + Send + use<I> {
         let turn = self.clone().turn(firing.into(), Some(limit));
-        async { Ok(turn.await?.ok()) }
+        async { Ok(turn.await?.continue_value()) }
     }
 
     /// Asks every voter who is at work, who waits, and which firing is done, as
@@ -285,7 +286,7 @@ impl Once {
         self,
         firing: Firing,
         limit: Option<Duration>,
-    ) -> Result<Result<OnceGuard, FiringDone>, Error> {
+    ) -> Result<ControlFlow<FiringDone, OnceGuard>, Error> {
         let request = self.request(firing);
         let entry = match limit {
             None => wait(request, |entry| entry).await?,
@@ -296,7 +297,7 @@ impl Once {
             log::tell_here(move || {
                 tracing::info!(lock, firing = firing.number, latest, "firing passed");
             });
-            return Ok(Err(done.into()));
+            return Ok(ControlFlow::Break(done.into()));
         }
         let memory_ms = u64::try_from(self.keep.as_millis()).unwrap_or(u64::MAX);
         let done = Done { firing: firing.number, when_ms: None, memory_ms };
@@ -304,7 +305,7 @@ impl Once {
             entry.note_done(done).await?;
         }
         let to_note = (!self.is_noted_before).then_some(done);
-        Ok(Ok(OnceGuard { entry, to_note }))
+        Ok(ControlFlow::Continue(OnceGuard { entry, to_note }))
     }
 
     /// What is done, where this firing has passed.

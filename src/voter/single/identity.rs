@@ -46,7 +46,7 @@ use crate::{
 const USUAL_NODE_TIMEOUT: Duration = Duration::from_secs(15);
 /// For how long a fingerprint is kept after the last client that was connected. Where one is gone,
 /// the data count as new.
-const MARK_IS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+const FINGERPRINT_IS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Asks on a link. `syncs`: whether it syncs its disk before it answers, where that is known from
 /// before.
@@ -198,7 +198,7 @@ pub(super) async fn rename(link: &Link, met: &Met) -> Outcome<()> {
 /// are called as `lost` get another name.
 pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: Option<&Birth>) -> Call {
     let keeps = keeps.map_or("", |keeps| if keeps { "1" } else { "0" });
-    let kept = MARK_IS_KEPT.as_millis().to_string();
+    let kept = FINGERPRINT_IS_KEPT.as_millis().to_string();
     // A name for data that have none.
     let fresh = format!("{:016x}", rand::random::<u64>());
     // Each look stands for itself: no later one makes it needless where a server forgot the script.
