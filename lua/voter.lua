@@ -107,8 +107,8 @@ local function compare(mine, other)
   return not agree, ahead
 end
 
-local function compare_all(key, args, arg)
-  local record = KEYS[key + 1]
+local function configuration(key, args, arg)
+  local configurations = KEYS[key + 1]
   local mine, counts_ms, who, heard = unpack(args, arg + 1, arg + 4)
   local now, seen, all, lines, agreed = now_ms(), {}, {}, {}, true
 
@@ -122,7 +122,7 @@ local function compare_all(key, args, arg)
     end
   end
 
-  local kept = redis.call('HGETALL', record)
+  local kept = redis.call('HGETALL', configurations)
   for at = 1, #kept, 2 do
     local last, its_ms, by = string.match(kept[at + 1], '^(%d+) (%d+) (.*)$')
     -- A clock that was set back: seen just now, and no later.
@@ -156,12 +156,13 @@ local function compare_all(key, args, arg)
   if agreed and who ~= '' then
     for at, it in ipairs(all) do
       if at > MOST or now - it.last > tonumber(keep_ms) then
-        redis.call('HDEL', record, it.config)
+        redis.call('HDEL', configurations, it.config)
       elseif it.is_new then
-        redis.call('HSET', record, it.config, string.format('%.0f %s %s', it.last, it.ms, it.who))
+        local text = string.format('%.0f %s %s', it.last, it.ms, it.who)
+        redis.call('HSET', configurations, it.config, text)
       end
     end
-    redis.call('PEXPIRE', record, keep_ms)
+    redis.call('PEXPIRE', configurations, keep_ms)
   end
   for at, it in ipairs(all) do
     local clashes = it.clashes and 1 or 0
@@ -170,4 +171,4 @@ local function compare_all(key, args, arg)
   return agreed and 1 or 2, 0, '', table.concat(lines, '\n')
 end
 
-return each(1, 1, 4, 4, compare_all)
+return each(1, 1, 4, 4, configuration)
