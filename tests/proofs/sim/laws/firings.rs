@@ -30,6 +30,15 @@ fn done(records: &[Record]) -> Option<u64> {
     record.fields.first()?.1.split(' ').next()?.parse().ok()
 }
 
+/// Whether what these records have of it is over by this clock, which is that of their voter: it was
+/// done by a clock that is behind by more than a firing is remembered.
+fn is_over(records: &[Record], clock: i64) -> bool {
+    let record = records.iter().find(|record| record.key.ends_with(DONE));
+    let text = record.and_then(|record| record.fields.first()).map_or("", |field| &field.1);
+    let times: Vec<i64> = text.split(' ').skip(1).filter_map(|ms| ms.parse().ok()).collect();
+    !times.is_empty() && times.iter().sum::<i64>() <= clock
+}
+
 /// Whether this clock, in milliseconds since 1970, is ahead by more than a firing is remembered.
 fn is_far_ahead(world: &World, clock: i64) -> bool {
     let ahead = u64::try_from(clock).unwrap_or(0).saturating_sub(BEGINNING_MS + world.now_ms());
@@ -51,7 +60,9 @@ pub(crate) fn ran(
     let hold = run.arg("hold").unwrap_or_default();
     // By a clock that is ahead by more than that, what was done by another clock is long ago. Such a
     // voter is in quarantine: that it does not know counts for nothing.
-    let forgets = matches!(run.answer(), Ok((_, clock, _)) if is_far_ahead(world, clock));
+    // And what was done by a clock that is behind by as much is long ago by all others.
+    let is_long_ago = |clock| is_far_ahead(world, clock) || is_over(before, clock);
+    let forgets = matches!(run.answer(), Ok((_, clock, _)) if is_long_ago(clock));
     if steady && has < had && !forgets {
         let what = format!("voter {voter} had the firing {had:?} done and now has {has:?}");
         world.breach(Law::DoneOnce, None, what);
