@@ -129,7 +129,7 @@ fn each_quarantine_says_why_and_for_how_long() {
     for (why, told) in [
         (Quarantine::Restarted, "restarted, perhaps without its data"),
         (Quarantine::Young, "started or was promoted after the others, perhaps without its data"),
-        (Quarantine::Emptied, "its data were deleted or evicted"),
+        (Quarantine::Emptied, "its data, or a part of them, are gone"),
         (Quarantine::Copied, "its data and another voter's are copies, so one lacks its votes"),
         (Quarantine::ClockMoved(by), "its clock moved by 700ms"),
         (Quarantine::ClockApart(by), "its clock is 700ms from those of others"),

@@ -224,7 +224,7 @@ impl fmt::Display for Quarantine {
             Self::Young => {
                 f.write_str("started or was promoted after the others, perhaps without its data")
             }
-            Self::Emptied => f.write_str("its data were deleted or evicted"),
+            Self::Emptied => f.write_str("its data, or a part of them, are gone"),
             Self::Copied => {
                 f.write_str("its data and another voter's are copies, so one lacks its votes")
             }
