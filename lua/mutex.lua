@@ -109,6 +109,64 @@ end
 return each(4, 4, 3, 5, acquire)
 
 ----
+-- mutex/pass: passes the vote of one hold on to another: to a parked hold, from there to the hold
+-- that resumes it, or back. It gives no vote that the former hold does not have.
+-- libraries: expire, time, fence, holder, vote, queue, call, each
+-- KEYS, for each request: lock, revoked, fence, queue, alive
+-- ARGV, for all requests: calls, lease_ms, keep_ms
+-- ARGV, for each request: hold, former, secret, floor
+--   secret: of the ticket; a parked hold takes and gives votes only with the one that it was made
+--     with; floor: the least that its token may be, '' for none
+--   keep_ms: how long the fence is remembered
+-- returns, for each request: code, ms, id, token, ticket
+--   1, this voter's clock, '', token, 0   the hold has the vote; the clock in ms since 1970
+--   0, lease left in ms, holder, '', 0    another than the former hold has it, or the secret is wrong
+--   2, 0, '', '', 0                       the hold was ended by force and gets no vote again
+--   4, 0, '', '', 0                       nobody has the vote
+--   -1, 0, message, '', ''                this request failed, alone
+-- atomic, because two that resume one hold would both find its vote.
+local lease_ms, keep_ms = unpack(ARGV, 2, 3)
+
+-- The id of a parked hold ends with a hash. Whoever knows only the id, which is no secret, can move
+-- no vote to or from it.
+local function may_pass(hold, secret)
+  local hash = string.match(hold, '^[^:]*:p%d+%-(%x+)$')
+  return not hash or hash == string.sub(redis.sha1hex(secret), 1, 32)
+end
+
+local function pass(key, args, arg)
+  local lock, revoked, fence, queue, alive = unpack(KEYS, key + 1, key + 5)
+  local hold, former, secret, floor = unpack(args, arg + 1, arg + 4)
+  if redis.call('HEXISTS', revoked, hold) == 1 then
+    return 2, 0, '', '', 0
+  end
+  local by = holder(lock)
+  if not by then
+    return 4, 0, '', '', 0
+  end
+  if by == hold then
+    keep(lock, lease_ms)
+    return 1, now_ms(), '', number_again(fence, floor, keep_ms), 0
+  end
+  if by ~= former or not (may_pass(hold, secret) and may_pass(former, secret)) then
+    return 0, redis.call('PTTL', lock), by, '', 0
+  end
+  keep(lock, lease_ms)
+  local token = number(fence, floor, keep_ms)
+  -- In this order: a record without a field is gone, and its lease with it.
+  redis.call('HSET', lock, hold, '1')
+  redis.call('HDEL', lock, former)
+  leave(place_of(former) or '', queue, alive)
+  if string.find(former, ':p', 1, true) then
+    -- The client that renews it looks at once, and need not renew it any more.
+    call(former)
+  end
+  return 1, now_ms(), '', token, 0
+end
+
+return each(5, 3, 4, 5, pass)
+
+----
 -- mutex/renew: keeps the vote, or says that nobody has it; sets the count. In full it also refuses
 -- a hold that was ended by force, and keeps the token, which it sets where the voter knows a lower
 -- one; in brief only where the hold has no vote with this count.

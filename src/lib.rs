@@ -50,6 +50,7 @@
 //! | to refuse a late writer at what the lock protects | [`FenceGate`] |
 //! | to enter again what I hold | [`Mutex::owner`], or [`MutexGuard::reenter`] |
 //! | to keep the lock for a while after the work | [`MutexGuard::keep_for`] |
+//! | to hand the lock to another process | [`MutexGuard::detach_for`], [`Quorate::resume`] |
 //! | a lock that ends by itself | [`Mutex::lease_fixed`] |
 //! | that a program that is stuck does not keep its lock | [`Mutex::hold_at_most`] |
 //! | to know whether the release worked | [`MutexGuard::release`] |
@@ -169,6 +170,8 @@
 //! | `reenter` | the count as it was before |
 //! | `extend`, `renew` | the lock held, with the old lease or the new one |
 //! | `keep_for` | the lock released, or kept for that time once it was stored |
+//! | `detach_for` | the lock released |
+//! | `resume` | the votes with the ticket, which can be resumed as before |
 //! | `release` | the lock released: only the answer is lost |
 //! | `while_held`, `try_while_held` | the work dropped, the lock held |
 //! | `lost`, `inspect`, `is_locked`, `look`, `find`, `status`, `survey`, `connect` | nothing |
@@ -192,6 +195,7 @@
 //! | [`Unconfirmed`](ErrorKind::Unconfirmed) | no majority confirmed the release in time |
 //! | [`NotEntered`](ErrorKind::NotEntered) | no majority confirmed in time; the hold is as before |
 //! | [`NotHolding`](ErrorKind::NotHolding) | the hold to be ended by force has no vote |
+//! | [`TicketEnded`](ErrorKind::TicketEnded) | a ticket was resumed before, or its hold has ended |
 //! | [`Deadlock`](ErrorKind::Deadlock) | the owner reads the lock that it wants to write |
 //! | [`Overloaded`](ErrorKind::Overloaded) | no voter was asked: this client has too much to ask |
 //! | [`ConfigurationMismatch`](ErrorKind::ConfigurationMismatch) | clients disagree about who the voters are |
@@ -229,6 +233,7 @@
 //! | warn | not released yet | `lock`, `error` |
 //! | warn | campaigns again | `election`, `error` |
 //! | info | firing passed | `lock`, `firing`, `latest` |
+//! | info | ticket ended | `lock`, `hold`, `why` |
 //! | warn | others use the semaphore with fewer permits | `lock`, `permits`, `fewer` |
 //! | warn | voter in quarantine: its votes count for no new lock | `voter`, `why`, `ends_in` |
 //! | warn | quarantine over: the voter's votes count for new locks | `voter` |
@@ -291,8 +296,8 @@
 //! | `serde` | `Serialize` for what clients report, and for ids, owners and tokens: see below |
 //! | `cli` | the program `quorate`, with `serde` and `tls`; nothing else for the library |
 //!
-//! With `serde`, [`HoldId`], [`Owner`] and [`Token`] are `Serialize` and `Deserialize`; an owner
-//! that was read in another process is another party there. [`Status`],
+//! With `serde`, [`HoldId`], [`HoldTicket`], [`Owner`] and [`Token`] are `Serialize` and
+//! `Deserialize`; an owner that was read in another process is another party there. [`Status`],
 //! [`Survey`], [`FoundLocks`], [`LockView`], [`Cause`] and [`Quarantine`] are `Serialize` only.
 //! Times are whole milliseconds, in fields that end with `_ms`, or microseconds (`_us`). A voter
 //! that did not answer has an `error` instead.
@@ -351,8 +356,8 @@ pub use locks::{
     WriteGuard,
 };
 pub use proto::{
-    Cause, ClockOffset, ConfigurationEntry, Error, ErrorKind, FoundLock, HoldId, HolderKind,
-    Leader, LockKind, Owner, Permission, Persistence, Quarantine, Quarantined, Reason,
+    Cause, ClockOffset, ConfigurationEntry, Error, ErrorKind, FoundLock, HoldId, HoldTicket,
+    HolderKind, Leader, LockKind, Owner, Permission, Persistence, Quarantine, Quarantined, Reason,
     RestartGuard, ServerError, ServerInfo, ServerReport, Side, Token, Verdict, VoterReport,
 };
 pub use redisson::Redisson;

@@ -238,7 +238,8 @@ impl Claim {
 
     pub(super) fn give_back_all(&mut self) {
         let owed = std::mem::take(&mut self.owed);
-        if self.was_won && !owed.is_empty() {
+        // Nobody has learnt of a hold that was to resume another: its ticket is as good as before.
+        if self.was_won && !owed.is_empty() && self.record.resumes().is_none() {
             let now = self.coordinator.clock.now();
             drop(self.coordinator.give_back(&self.record, &self.hold, self.lease, now));
             return;

@@ -41,13 +41,13 @@ pub(crate) use line::Turn;
 pub(crate) use panel::{Panel, drive};
 pub(crate) use succession::{Inherited, Succession};
 pub(crate) use waiting::NotGranted;
-pub(crate) use wakeup::{VoterListener, Wakeups};
+pub(crate) use wakeup::{PlaceListener, VoterListener, Wakeups};
 
 use crate::{
     clock::{Clock, Moment},
     kinds::LockRecord,
     log,
-    proto::{ClientId, ClientName, Floors, HoldIds, Wake},
+    proto::{ClientId, ClientName, Floors, HoldId, HoldIds, Wake},
     series::{AllLockSeries, LockSeries},
     settings::Settings,
 };
@@ -191,6 +191,16 @@ impl Coordinator {
     pub(crate) fn waits_since(&self, record: &LockRecord) -> Option<Moment> {
         let lines = [&self.lines, &self.queues].map(|lines| lines.since(&record.info().key));
         lines.into_iter().flatten().min().filter(|_| !record.kind().is_shared)
+    }
+
+    /// A fresh secret of a ticket.
+    pub(crate) fn secret(&self) -> Arc<str> {
+        self.ids.secret().into()
+    }
+
+    /// Hears when somebody may be resuming this hold, as far as the client's own channel is heard.
+    pub(crate) fn listen_for_ticket(&self, parked: &HoldId) -> PlaceListener {
+        self.wakeups.listener(parked.as_str(), self.panel.quorum.voters())
     }
 
     fn floors(&self) -> MutexGuard<'_, Floors> {

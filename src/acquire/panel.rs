@@ -199,7 +199,7 @@ impl Coordinator {
     }
 
     /// The same by what it comes to, voter by voter.
-    pub(super) fn undecided(
+    pub(crate) fn undecided(
         &self,
         record: &LockRecord,
         verdicts: Vec<Verdict>,

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     hold::HoldView,
     locks::{self, Observed},
-    proto::{Error, HoldId, Token},
+    proto::{Error, HoldId, HoldTicket, Token},
 };
 
 macro_rules! guard {
@@ -43,6 +43,7 @@ guard! {
     /// [`release`](Self::release) waits, and says whether it worked.
     MutexGuard;
     get token() -> Token;
+    last detach_for(time: Duration) -> HoldTicket = "the lock is released, and not parked";
 }
 
 guard! {

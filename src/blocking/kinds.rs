@@ -12,7 +12,7 @@ use crate::{
     hold::HoldView,
     kinds::Preference,
     locks::{self, Firing, FoundLocks, LockView, Lockable, OnceOutcome, SemaphoreView, after_work},
-    proto::{Error, HoldId, Leader, LockKind, Owner, Token},
+    proto::{Error, HoldId, HoldTicket, Leader, LockKind, Owner, Token},
     redisson,
 };
 
@@ -28,6 +28,22 @@ mirror! {
     make once(name: impl AsRef<str>) -> Once;
     make redisson() -> Redisson;
     make admin() -> Admin;
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect_blocking()?;
+    /// use std::time::Duration;
+    ///
+    /// let ticket = quorum.mutex("invoice:42").lock()?.detach_for(Duration::from_secs(60))?;
+    /// let guard = quorum.resume(&ticket)?;
+    /// assert!(guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    call resume(ticket: &HoldTicket) -> MutexGuard;
     ask status() -> Status;
     ask survey() -> Survey;
     ///

@@ -2,7 +2,7 @@
 
 use crate::{
     locks::{LockView, SemaphoreView},
-    proto::{HoldId, Leader},
+    proto::{HoldId, HoldTicket, Leader},
 };
 
 /// What an async call gives, as programs without async get it.
@@ -31,7 +31,7 @@ macro_rules! same {
     )+};
 }
 
-same!((), bool, usize, Vec<HoldId>, Vec<String>, Leader, LockView, SemaphoreView);
+same!((), bool, usize, HoldTicket, Vec<HoldId>, Vec<String>, Leader, LockView, SemaphoreView);
 
 /// Defines the mirror of a type, a row for each of its methods. The rules that begin with `@` say
 /// what the first word of a row means: `with` is a setting, `make` gives another type, `get` is

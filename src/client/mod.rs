@@ -17,10 +17,12 @@ pub use voters::{Cluster, SharedPrimaries, VoterSet};
 use crate::{
     acquire::Coordinator,
     clock::Clock,
-    hold::Hold,
-    locks::{Admin, Election, LockAll, LockParts, Lockable, Mutex, Once, RwLock, Semaphore},
+    hold::{Hold, Lost},
+    locks::{
+        Admin, Election, LockAll, LockParts, Lockable, Mutex, MutexGuard, Once, RwLock, Semaphore,
+    },
     log,
-    proto::Error,
+    proto::{Error, HoldTicket},
     redisson::Redisson,
     voter::{Replies, Voter},
 };
@@ -156,7 +158,67 @@ impl Quorate {
         LockAll::new(&self.parts, locks.into_iter().map(Into::into))
     }
 
+    /// Takes over the hold of a [detached](crate::MutexGuard::detach_for) guard: the mutex is held
+    /// again, by this client. The guard has a hold and a [token](crate::MutexGuard::token) of its
+    /// own, and the lease of the guard before. Of all who try, one succeeds at most.
+    ///
+    /// It asks the voters for their votes. Where too few answer, or others have the ticket too and
+    /// ask at the same time, it tries again for as long as the [quorum
+    /// timeout](Builder::quorum_timeout). An attempt that fails gives the votes back to the ticket.
+    ///
+    /// # Errors
+    ///
+    /// [`is_ticket_ended`](Error::is_ticket_ended): somebody has resumed it, its time was over, the
+    /// hold was ended by force or lost, or its [`hold_at_most`](crate::Mutex::hold_at_most) is over.
+    /// [`is_no_quorum`](Error::is_no_quorum) and [`is_busy`](Error::is_busy): not in time; the
+    /// ticket is as good as before. [`is_invalid`](Error::is_invalid): this client cannot use the
+    /// lease of the guard, or the text of the ticket was changed. [`is_closed`](Error::is_closed):
+    /// the client was closed.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the votes back to the ticket, on all voters.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # async fn work() {}
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// # let guard = quorum.mutex("invoice:42").lock().await?;
+    /// # let ticket = guard.detach_for(std::time::Duration::from_secs(60)).await?;
+    /// use quorate::ErrorKind;
+    ///
+    /// match quorum.resume(&ticket).await {
+    ///     Ok(guard) => {
+    ///         guard.while_held(work()).await?;
+    ///         guard.release().await?;
+    ///     }
+    ///     Err(error) => match error.kind() {
+    ///         ErrorKind::TicketEnded => println!("too late, or somebody else works: {error}"),
+    ///         _ => println!("try again: {error}"),
+    ///     },
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resume(
+        &self,
+        ticket: &HoldTicket,
+    ) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
+        Mutex::resume(&self.parts, ticket)
+    }
+
+    /// The hold of this ticket, as long as this client parks it: [`Lost`] completes when it does so
+    /// no longer, and says why (it was resumed, or its time is over). `None` where it does not.
+    pub fn parked(&self, ticket: &HoldTicket) -> Option<Lost> {
+        self.parts.holds.parked(ticket.hold()).map(Lost::of_parked)
+    }
+
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.
+    /// What is [parked](crate::MutexGuard::detach_for) keeps what is left of its lease.
     /// Calls that wait, and all later calls, fail with [`is_closed`](Error::is_closed).
     ///
     /// Waits for a majority to confirm each release, no longer than the voter deadline, and as long

@@ -8,7 +8,10 @@ use super::{
     commands::{self, Answered, Reply, integer, wrong_number_of_arguments},
     data::Database,
 };
-use crate::{scripts::Script, voter::Call};
+use crate::{
+    scripts::Script,
+    voter::{Call, sha1_hash},
+};
 
 /// How deep a script's answer may nest; a server has a limit too, a larger one.
 const DEEPEST: usize = 200;
@@ -83,7 +86,8 @@ impl Interpreter {
         lua.set_app_data(Database::default());
         let command = lua.create_function(command_from_script)?;
         let sandbox = lua.load(include_str!("sandbox.lua")).set_name("@sandbox");
-        let (environment, globals, protected_call) = sandbox.call(command)?;
+        let sha1hex = lua.create_function(|_, text: String| Ok(sha1_hash(&text)))?;
+        let (environment, globals, protected_call) = sandbox.call((command, sha1hex))?;
         Ok(Self { lua, environment, globals, protected_call, compiled: Vec::new() })
     }
 

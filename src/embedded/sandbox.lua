@@ -1,7 +1,8 @@
 -- sandbox: makes what a script sees of the world.
--- takes: command, which runs a redis command and answers its reply, an error as { err = message }
+-- takes: command, which runs a redis command and answers its reply, an error as { err = message };
+-- sha1hex, which gives the hash of a text
 -- returns: the environment of scripts; the table behind it, for KEYS and ARGV; a pcall for scripts
-local command = ...
+local command, sha1hex = ...
 
 -- What is safe and gives the same result every time. As on a server nothing here opens files,
 -- loads code or can be changed by a script.
@@ -43,7 +44,7 @@ getmetatable('').__metatable = false
 
 local globals = {
   math = readonly(math), string = readonly(string), table = readonly(table),
-  redis = readonly({ call = call, pcall = command }),
+  redis = readonly({ call = call, pcall = command, sha1hex = sha1hex }),
   pcall = protected_call,
 }
 for _, name in ipairs(shared) do

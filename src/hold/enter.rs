@@ -105,7 +105,7 @@ impl LockRequest {
         }
     }
 
-    fn first(&self, won: Won, succession: Option<Succession>, now: Moment) -> Entry {
+    pub(super) fn first(&self, won: Won, succession: Option<Succession>, now: Moment) -> Entry {
         let Self { coordinator, holds, .. } = self;
         // A pause before now is taken off the lease, and would be off the limit, too.
         let stood_still = coordinator.panel().standings.stood_still();
@@ -250,17 +250,17 @@ enum SeekOutcome {
 }
 
 /// Records the time to the answer, also where the caller gave up.
-struct AcquireSpan<'a> {
+pub(super) struct AcquireSpan<'a> {
     series: &'a LockSeries,
     clock: &'a Clock,
     started: Moment,
     limit: Limit,
-    outcome: &'static str,
+    pub(super) outcome: &'static str,
     span: Span,
 }
 
 impl<'a> AcquireSpan<'a> {
-    fn start(coordinator: &'a Coordinator, record: &LockRecord, limit: Limit) -> Self {
+    pub(super) fn start(coordinator: &'a Coordinator, record: &LockRecord, limit: Limit) -> Self {
         let (series, clock) = (coordinator.series(record), coordinator.clock());
         if limit.waits() {
             series.waiting.change(1.0);
@@ -278,7 +278,7 @@ impl<'a> AcquireSpan<'a> {
         Self { series, clock, started: clock.now(), limit, outcome: "cancelled", span }
     }
 
-    fn won(&self, won: &Won, now: Moment) {
+    pub(super) fn won(&self, won: &Won, now: Moment) {
         let terms = won.rules.terms;
         let left = terms.share_left(won.started, now);
         let won_by = if won.is_handed_on() { now } else { won.started };

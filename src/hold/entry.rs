@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(super) hold: Arc<Hold>,
-    left: bool,
+    pub(super) left: bool,
 }
 
 impl Entry {

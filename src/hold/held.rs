@@ -25,6 +25,10 @@ use crate::{
     signal::Signal,
 };
 
+/// For so many voter deadlines an attempt may have votes that it cannot use: it asks for two, has a
+/// token stored in one more, and its undo and our question take theirs.
+pub(super) const RESUMING: u32 = 5;
+
 /// One hold. It ends once: by its last release, or by loss.
 #[derive(Debug)]
 pub(crate) struct Hold {
@@ -111,12 +115,15 @@ impl Hold {
         let (token, stored, is_handed_on) = (won.own_token(), won.token, won.is_handed_on());
         let Won { claim, started, rules, votes, late, slots, elsewhere, tenure, .. } = won;
         let (id, record) = claim.take_over();
+        // Who resumes a parked hold may keep the votes of an attempt for a while, until they are
+        // the ticket's again.
+        let patience = rules.voter_deadline * if id.is_parked() { RESUMING } else { 1 };
         let acquired = if is_handed_on { now } else { started };
         let voters = coordinator.panel().quorum.voters();
         let terms = rules.terms;
         let sent = RoundSent { is_first: true, terms, started, stood_still, in_full: false };
         let support = won.support.unwrap_or_else(|| {
-            let mut support = Support::new(voters, started, stood_still, rules.voter_deadline);
+            let mut support = Support::new(voters, started, stood_still, patience);
             for (voter, verdict) in votes.heard().filter(|(_, verdict)| verdict.is_given()) {
                 support.heard(voter, verdict, sent.heard(now, None, false));
             }
@@ -248,6 +255,7 @@ impl Hold {
     fn expire(&self, state: MutexGuard<'_, HoldState>) {
         let late = self.now().since(state.lease.deadline());
         let loss = match state.lease.limit_that_ends_it() {
+            Some(limit) if self.id.is_parked() => HoldLoss::NotResumed(limit.at_most),
             Some(limit) => HoldLoss::TooLong(limit.at_most),
             None if state.lease.is_fixed() => HoldLoss::Fixed,
             None if late >= Self::UNATTENDED => HoldLoss::Unattended(late),
@@ -259,6 +267,10 @@ impl Hold {
     /// To be told when no mutex is held.
     fn tell_loss(&self, loss: HoldLoss, verdicts: Vec<Verdict>) {
         let (lock, hold, (reason, why)) = (self.name().to_owned(), self.id.clone(), loss.told());
+        if self.id.is_parked() {
+            // Nobody worked under it.
+            return log::tell(move || tracing::info!(lock, %hold, %why, "ticket ended"));
+        }
         self.series().lost.of(reason).count(1);
         let voters = self.coordinator.panel().report(verdicts);
         log::tell(move || {
@@ -280,6 +292,10 @@ impl Hold {
             }
             Some(End::Closed) => {
                 return self.lost_because("its client was closed".into(), state.failed.clone());
+            }
+            // Voters have no more to say about that.
+            Some(End::Lost(loss @ HoldLoss::Resumed)) => {
+                return self.lost_because(loss.told().1, Vec::new());
             }
             Some(End::Lost(loss)) => loss,
             None => HoldLoss::Expired,
@@ -467,6 +483,11 @@ impl Hold {
         self.lose(self.state(), HoldLoss::Forsaken);
     }
 
+    /// This client has resumed what it parked.
+    pub(super) fn was_resumed(&self) {
+        self.lose(self.state(), HoldLoss::Resumed);
+    }
+
     pub(super) fn is_forsaken(&self) -> bool {
         !self.is_forked() && matches!(self.state().end, Some(End::Lost(HoldLoss::Forsaken)))
     }
@@ -496,6 +517,10 @@ pub(super) enum HoldLoss {
     Fixed,
     /// So long it may be held at most.
     TooLong(Duration),
+    /// So long it was parked, and nobody resumed it.
+    NotResumed(Duration),
+    /// Somebody has resumed it.
+    Resumed,
     Revoked,
     Superseded,
     Vanished,
@@ -521,6 +546,10 @@ impl HoldLoss {
                 let text = format!("held for longer than hold_at_most of {}", Rounded(most));
                 return ("too_long", text.into());
             }
+            Self::NotResumed(time) => {
+                return ("not_resumed", format!("nobody resumed it in {}", Rounded(time)).into());
+            }
+            Self::Resumed => ("resumed", "its ticket was resumed"),
             Self::Expired => ("expired", "its validity ended without a renewal by a majority"),
             Self::Fixed => ("fixed", "its fixed lease ended"),
             Self::Revoked => ("forced", "it was ended by force"),
@@ -555,6 +584,8 @@ mod tests {
                 HoldLoss::TooLong(60 * Duration::from_secs(1)),
                 "held for longer than hold_at_most of 60s",
             ),
+            (HoldLoss::NotResumed(60 * Duration::from_secs(1)), "nobody resumed it in 60s"),
+            (HoldLoss::Resumed, "its ticket was resumed"),
             (HoldLoss::Revoked, "it was ended by force"),
             (HoldLoss::Superseded, "another hold has a majority"),
             (HoldLoss::Vanished, "a majority of voters no longer had its vote"),

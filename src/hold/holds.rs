@@ -81,6 +81,11 @@ impl Holds {
         self.tables().by_owner.get(&(Arc::clone(key), owner)).cloned().unwrap_or_default()
     }
 
+    /// A hold that this client parks.
+    pub(crate) fn parked(&self, id: &HoldId) -> Option<Arc<Hold>> {
+        self.tables().by_id.get(id).filter(|hold| hold.id.is_parked()).cloned()
+    }
+
     /// Every hold there is, in the same order each time.
     pub(crate) fn all(&self) -> Vec<Arc<Hold>> {
         self.tables().by_id.values().cloned().collect()

@@ -211,7 +211,7 @@ async fn renew(hold: &Arc<Hold>) {
         let now = hold.now();
         let outcome = match end {
             RoundEnd::Renewed => {
-                if hold.fails_again(false) {
+                if hold.fails_again(false) && !hold.id.is_parked() {
                     span.tell(move |on| {
                         let lock = name.as_str();
                         tracing::warn!(parent: on, lock, hold = %id, "renewed again");
@@ -223,7 +223,9 @@ async fn renew(hold: &Arc<Hold>) {
             }
             RoundEnd::Failed => {
                 let voters = hold.coordinator.panel().report(hold.failed());
-                let (left, fails_again) = (deadline.since(now), hold.fails_again(true));
+                // Of a parked hold, that somebody resumes it.
+                let fails_again = hold.fails_again(true) || hold.id.is_parked();
+                let left = deadline.since(now);
                 span.tell(move |on| {
                     let (lock, voters) = (name.as_str(), Listed(&voters));
                     // Once for all rounds that fail one after the other.

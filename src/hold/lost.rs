@@ -113,6 +113,11 @@ pub struct Lost {
 }
 
 impl Lost {
+    /// When this hold is not parked any more.
+    pub(crate) fn of_parked(hold: Arc<Hold>) -> Self {
+        Self::of(vec![hold])
+    }
+
     /// When one of them is over, and there is one at least.
     pub(super) fn of(holds: Vec<Arc<Hold>>) -> Self {
         let waiting = holds.clone();

@@ -7,6 +7,7 @@ mod holds;
 mod keeper;
 mod lost;
 mod once;
+mod ticket;
 
 pub(crate) use enter::LockRequest;
 pub(crate) use entry::Entry;

@@ -75,7 +75,7 @@ impl PartialEq for Kind {
 pub(crate) static MUTEX: Kind = Kind {
     name: "mutex",
     lock: LockKind::Mutex,
-    holder: |_| HolderKind::Mutex,
+    holder: |hold| if hold.is_parked() { HolderKind::Parked } else { HolderKind::Mutex },
     is_shared: false,
     is_fenced: true,
     is_fair: false,

@@ -6,8 +6,8 @@ use super::{AnnouncedValue, form::Form, kind::Kind};
 use crate::{
     keys::{Prefix, Word},
     proto::{Done, HoldId, HoldIds, LockName, Rules, SlotOrder, Slots, Ticket, Token},
-    scripts::{Script, once},
-    voter::{Call, Request},
+    scripts::{Script, mutex, once},
+    voter::{Call, Request, sha1_hash},
 };
 
 /// What is asked of a voter.
@@ -37,6 +37,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) from: u64,
     /// The firing that is done.
     pub(crate) done: Option<Done>,
+    /// The hold that has the vote, and passes it on by this secret.
+    pub(crate) passes: Option<(&'a HoldId, &'a Arc<str>)>,
 }
 
 impl<'a> Ask<'a> {
@@ -54,6 +56,7 @@ impl<'a> Ask<'a> {
             place: None,
             from: 0,
             done: None,
+            passes: None,
         }
     }
 }
@@ -131,6 +134,8 @@ enum AskedFrom {
     Place(HoldId),
     /// From under a write of the same owner.
     Write(HoldId),
+    /// From this hold, which passes its votes on: it is detached, or it is parked and is resumed.
+    Hold { former: HoldId, secret: Arc<str> },
 }
 
 /// One lock as it is asked for.
@@ -209,6 +214,20 @@ impl LockRecord {
         Some(Self { asked_from: AskedFrom::Write(hold.clone()), ..read })
     }
 
+    /// The same as it passes from that hold to the one that parks or resumes it.
+    pub(crate) fn passed_on(&self, former: &HoldId, secret: &Arc<str>) -> Self {
+        let (former, secret) = (former.clone(), Arc::clone(secret));
+        Self { asked_from: AskedFrom::Hold { former, secret }, ..self.clone() }
+    }
+
+    /// Where the hold resumes a parked one: that.
+    pub(crate) fn resumes(&self) -> Option<&HoldId> {
+        match &self.asked_from {
+            AskedFrom::Hold { former, .. } if former.is_parked() => Some(former),
+            _ => None,
+        }
+    }
+
     pub(crate) fn info(&self) -> &LockInfo {
         &self.info
     }
@@ -240,16 +259,26 @@ impl LockRecord {
         match &self.asked_from {
             AskedFrom::Write(hold) => ids.under(hold),
             AskedFrom::Anywhere | AskedFrom::Place(_) => self.info.fresh(ids),
+            AskedFrom::Hold { former, secret } => match former.hash() {
+                Some(hash) if former.is_parked() => ids.resuming(hash),
+                _ => ids.parked(&sha1_hash(secret)[..HoldId::HASH]),
+            },
         }
     }
 
     pub(crate) fn acquire(&self, ask: &Ask<'_>) -> Call {
+        if let AskedFrom::Hold { former, secret } = &self.asked_from {
+            let ask = Ask { passes: Some((former, secret)), ..ask.clone() };
+            return self.request(&mutex::PASS, &ask, None);
+        }
         self.ask_as_candidate(self.kind().acquire, ask)
     }
 
-    /// Has the token of an attempt stored that is not won before a majority has done so.
+    /// Has the token of an attempt stored that is not won before a majority has done so. One that
+    /// only gets what a former hold has makes no vote anew.
     pub(crate) fn store_token(&self, ask: &Ask<'_>) -> Call {
-        self.ask_as_candidate(self.kind().renew, ask)
+        let is_anew = ask.is_anew && !matches!(self.asked_from, AskedFrom::Hold { .. });
+        self.ask_as_candidate(self.kind().renew, &Ask { is_anew, ..ask.clone() })
     }
 
     fn ask_as_candidate(&self, script: &'static Script, ask: &Ask<'_>) -> Call {
@@ -267,13 +296,22 @@ impl LockRecord {
     pub(crate) fn release(&self, hold: &HoldId, count: u32) -> Call {
         let place = match &self.asked_from {
             AskedFrom::Place(place) => Some(place),
-            AskedFrom::Anywhere | AskedFrom::Write(_) => None,
+            AskedFrom::Anywhere | AskedFrom::Write(_) | AskedFrom::Hold { .. } => None,
         };
         self.give_back(&Ask { count, place, ..Ask::new(hold, self.info.form.lease()) })
     }
 
-    /// Gives back what an attempt got, and stays in the queue.
+    /// Gives back what an attempt got, and stays in the queue. What came from a parked hold goes
+    /// back to that: whoever has the ticket can try again.
     pub(crate) fn undo(&self, hold: &HoldId) -> Call {
+        if let AskedFrom::Hold { former, secret } = &self.asked_from
+            && former.is_parked()
+            && !crate::mutant!("failed_resume_frees_the_lock")
+        {
+            let passes = Some((hold, secret));
+            let ask = Ask { passes, ..Ask::new(former, self.info.form.lease()) };
+            return self.request(&mutex::PASS, &ask, None);
+        }
         if crate::mutant!("undo_leaves_the_queue") {
             return self.release(hold, 0);
         }
@@ -351,6 +389,8 @@ impl LockRecord {
             "known" => flag(ask.is_known),
             "anew" => flag(ask.is_anew),
             "place" => ask.place.map(HoldId::text).into(),
+            "former" => ask.passes.map(|(former, _)| former.text()).into(),
+            "secret" => ask.passes.map(|(_, secret)| secret).into(),
             "value" => said.into(),
             "channel" | "news" if self.info.has_channel() => self.info.name_of("channel"),
             "channel" | "news" => Word::NOTHING,

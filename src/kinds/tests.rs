@@ -113,6 +113,36 @@ fn each_kind_has_what_its_scripts_name() {
     }
 }
 
+/// What an attempt gets from a parked hold goes back there; of a guard that is detached it is given
+/// up.
+#[test]
+fn votes_pass_from_hold_to_hold_and_back() {
+    let ids = HoldIds::new(ClientId::new([7; 16], None), None);
+    let (record, guard, secret) = (record(&MUTEX), ids.fresh(), "secret".into());
+    let parks = record.passed_on(&guard, &secret);
+    let parked = parks.hold(&ids);
+    // The first digits of the SHA-1 of the secret.
+    assert!(parked.is_parked() && parked.hash() == Some("e5e9fa1ba31ecd1ae84f75caaa474f3a"));
+    let resumes = record.passed_on(&parked, &secret);
+    let resuming = resumes.hold(&ids);
+    assert!(resuming.resumes(&parked));
+    assert_eq!((parks.resumes(), resumes.resumes()), (None, Some(&parked)));
+    let lease = record.rules().terms.lease;
+    for (record, hold, former) in [(&parks, &parked, &guard), (&resumes, &resuming, &parked)] {
+        let call = record.acquire(&Ask::new(hold, lease));
+        assert_eq!(call.script.name, "mutex/pass");
+        assert_eq!(call.args().collect::<Vec<_>>(), [hold.as_str(), former.as_str(), "secret", ""]);
+        // In order with what is asked for either.
+        assert_eq!(call.requests[0].party, record.release(&parked, 0).requests[0].party);
+        // It makes no vote where there is none, not even for a token.
+        let call = record.store_token(&Ask::new(hold, lease));
+        assert_eq!((call.script.name, call.args().last()), ("mutex/renew", Some("")));
+    }
+    let back = resumes.undo(&resuming);
+    assert_eq!(back.args().collect::<Vec<_>>(), [parked.as_str(), resuming.as_str(), "secret", ""]);
+    assert_eq!(parks.undo(&parked).script.name, "mutex/release");
+}
+
 #[test]
 fn the_two_sides_of_a_read_write_lock_know_each_other_and_a_writer_may_read() {
     let (read, write) = (record(&READ), record(&WRITE));

@@ -1,9 +1,9 @@
 //! The mutex, plain and fair.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    LockView, Lockable,
+    LockParts, LockView, Lockable,
     admin::{inspect, is_locked},
     guard::{guard, token},
     handle::{given_token, lock, taking},
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     hold::{Entry, HoldView, Lost},
     kinds::{FAIR_MUTEX, Kind, MUTEX},
-    proto::{Error, HoldId, Owner, Token},
+    proto::{Error, HoldId, HoldTicket, Owner, Token},
 };
 
 lock! {
@@ -145,6 +145,17 @@ impl Mutex {
     /// The same, given in the order of asking.
     pub(crate) fn fair(self) -> Self {
         Self(self.0.fair())
+    }
+
+    /// Takes over the hold that this ticket is for.
+    pub(crate) fn resume(
+        parts: &Arc<LockParts>,
+        ticket: &HoldTicket,
+    ) -> impl Future<Output = Result<MutexGuard, Error>> + Send + use<> {
+        let mutex = Self::new(parts, ticket.lock()).lease(ticket.lease());
+        let mutex = if ticket.is_fair() { mutex.fair() } else { mutex };
+        let (request, ticket) = (mutex.0.request(mutex.asked_kind()), ticket.clone());
+        async move { request?.resume(&ticket).await.map(MutexGuard::new) }
     }
 
     pub(super) fn asked_kind(&self) -> &'static Kind {
@@ -435,3 +446,56 @@ guard! {
 }
 
 token!(MutexGuard, "mutex(\"invoice:42\").lock()");
+
+impl MutexGuard {
+    /// Detaches the hold from this client, for whoever has the ticket to
+    /// [resume](crate::Quorate::resume) it: another task, or another process with the same voters.
+    /// Nobody else gets the lock in between.
+    ///
+    /// From the first poll on nobody has the lock. The hold is *parked*: this client goes on
+    /// renewing it for `time`, counted from the return, and then frees the lock unless it was
+    /// resumed. If this client ends before, also by [`close`](crate::Quorate::close), the ticket is
+    /// good for what is left of the lease (30 s by default).
+    ///
+    /// [`hold_at_most`](crate::Mutex::hold_at_most) goes along: the time while the hold is parked
+    /// counts, by the wall clocks of both machines. A fixed lease is renewed while the hold is
+    /// parked; the one that resumes has it renewed too.
+    ///
+    /// # Errors
+    ///
+    /// After each of them there is no ticket, and the lock is released, as if the guard was dropped.
+    /// [`is_unconfirmed`](Error::is_unconfirmed): no majority stored the ticket in time; see
+    /// [`Error::frees_in`]. [`is_lost`](Error::is_lost): the lock had been lost before.
+    /// [`is_invalid`](Error::is_invalid): the hold is entered more than once (the other guards keep
+    /// it), the lock is one of [Redisson](crate::Redisson), or `time` is less than a millisecond.
+    /// Guards of other kinds of locks have no such method.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases the lock in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let api = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// # let worker = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use std::time::Duration;
+    ///
+    /// let guard = api.mutex("invoice:42").lock().await?;
+    /// let token = guard.token();
+    /// let ticket = guard.detach_for(Duration::from_secs(600)).await?;
+    ///
+    /// // As text to a queue, and from there:
+    /// let guard = worker.resume(&ticket).await?;
+    /// assert!(guard.token() > token);
+    /// assert!(api.resume(&ticket).await.unwrap_err().is_ticket_ended());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn detach_for(self, time: Duration) -> Result<HoldTicket, Error> {
+        self.0.park(time).await
+    }
+}

@@ -384,7 +384,9 @@ impl LockState {
             LockKind::Mutex | LockKind::Election | LockKind::Once => {
                 let leads = kind == LockKind::Election;
                 let kind = if leads { HolderKind::Leader } else { HolderKind::Mutex };
-                let holders = holder.map(|holder| Holder::record(kind, holder));
+                let holds =
+                    |hold: &HoldId| if hold.is_parked() { HolderKind::Parked } else { kind };
+                let holders = holder.map(|held| Holder::record(holds(&held.hold), held));
                 let waiting = Waiting::all(kind, list()).collect();
                 let holders = holders.into_iter().collect();
                 Self { holders, waiting, token: number, ..Self::default() }

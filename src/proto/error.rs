@@ -74,6 +74,9 @@ pub enum ErrorKind {
     /// The hold that was to be ended by force has no vote: it has ended, or it is one of another
     /// lock. Nothing was ended.
     NotHolding,
+    /// The hold of this ticket cannot be resumed any more: somebody has resumed it, its time was
+    /// over, it was ended by force, or too few voters had it left.
+    TicketEnded,
     /// The owner reads the lock that it wants to write, and so would wait for itself forever. It
     /// gets no write, and nothing of one stays on the voters.
     Deadlock,
@@ -109,6 +112,9 @@ pub enum HolderKind {
     Permit,
     /// It leads an [`Election`](crate::Election).
     Leader,
+    /// It is [parked](crate::MutexGuard::detach_for): nobody works under the lock, and whoever has
+    /// the ticket can resume it.
+    Parked,
     /// It waits in the queue, and comes before the caller. The lock itself may be free.
     Waiting,
 }
@@ -127,6 +133,7 @@ impl fmt::Display for Taker {
             HolderKind::Read => "read by ",
             HolderKind::Write => "written by ",
             HolderKind::Leader => "led by ",
+            HolderKind::Parked => "parked by ",
             HolderKind::Waiting => "kept for a waiter that comes first, ",
         })?;
         self.hold.fmt(f)
@@ -184,6 +191,11 @@ pub enum Kind {
         lock: String,
         hold: HoldId,
     },
+    TicketEnded {
+        lock: String,
+        hold: HoldId,
+        why: Cow<'static, str>,
+    },
     ConfigurationMismatch(String),
     Overloaded {
         lock: String,
@@ -235,6 +247,9 @@ impl Error {
             }
             Kind::NotEntered { lock, hold, .. } => (ErrorKind::NotEntered, Some(lock), Some(hold)),
             Kind::NotHolding { lock, hold } => (ErrorKind::NotHolding, Some(lock), Some(hold)),
+            Kind::TicketEnded { lock, hold, .. } => {
+                (ErrorKind::TicketEnded, Some(lock), Some(hold))
+            }
         }
     }
 
@@ -249,7 +264,7 @@ impl Error {
     }
 
     /// The hold that was lost, was not confirmed to be released, stands in the way of its own
-    /// owner, or was to be ended by force and has no vote.
+    /// owner, was to be ended by force and has no vote, or was parked and cannot be resumed.
     pub fn hold(&self) -> Option<&HoldId> {
         self.about().2
     }
@@ -296,7 +311,7 @@ impl Error {
     }
 
     /// Whether the same call fails until somebody changes something: the client was closed, an
-    /// argument cannot be used, or so many servers refuse it for want of rights (`NOPERM`) that
+    /// argument cannot be used, a ticket has ended, or so many servers refuse it for want of rights (`NOPERM`) that
     /// there is no majority without them. [`Election::lead`](crate::Election::lead) ends with such
     /// an error, and waits out all others.
     pub fn is_permanent(&self) -> bool {
@@ -307,7 +322,8 @@ impl Error {
             _ => false,
         };
         let quorum = Quorum::of_sides(self.voters().iter().map(|report| report.side));
-        self.is_closed() || self.is_invalid() || self.is_no_quorum() && quorum.missed(refuses)
+        let is_final = self.is_closed() || self.is_invalid() || self.is_ticket_ended();
+        is_final || self.is_no_quorum() && quorum.missed(refuses)
     }
 
     /// Who has the lock, of an error of the kind [`Busy`](ErrorKind::Busy): the hold that most
@@ -371,6 +387,7 @@ predicates! {
     is_unconfirmed: Unconfirmed,
     is_not_entered: NotEntered,
     is_not_holding: NotHolding,
+    is_ticket_ended: TicketEnded,
     is_deadlock: Deadlock,
     is_overloaded: Overloaded,
     is_configuration_mismatch: ConfigurationMismatch,
@@ -430,6 +447,9 @@ impl fmt::Display for Error {
             )?,
             Kind::NotHolding { lock, hold } => {
                 write!(f, "lock `{lock}` is not held by {hold}: nothing was ended")?;
+            }
+            Kind::TicketEnded { lock, hold, why } => {
+                write!(f, "the ticket of lock `{lock}` with hold {hold} has ended: {why}")?;
             }
             Kind::Overloaded { lock, most, after } => write!(
                 f,

@@ -41,6 +41,7 @@ fn a_busy_lock_says_what_its_holder_does_and_for_how_long() {
         (HolderKind::Write, "written by c:1"),
         (HolderKind::Permit, "taken by c:1"),
         (HolderKind::Leader, "led by c:1"),
+        (HolderKind::Parked, "parked by c:1"),
         (HolderKind::Waiting, "kept for a waiter that comes first, c:1"),
     ] {
         let error = told(Some(("c:1", kind)), Some(SECS(5)));
@@ -89,6 +90,10 @@ fn each_error_names_the_lock_the_hold_and_the_values() {
         (
             Kind::NotEntered { lock: lock(), hold: hold(), what: "extension", needed: ONE },
             "extension of lock `a` not confirmed by 1 voter; hold c:1 has it as before",
+        ),
+        (
+            Kind::TicketEnded { lock: lock(), hold: hold(), why: "it was resumed".into() },
+            "the ticket of lock `a` with hold c:1 has ended: it was resumed",
         ),
         (
             Kind::Overloaded { lock: lock(), most: 128, after: SECS(1) },

@@ -90,6 +90,21 @@ impl HoldIds {
         self.outermost("~")
     }
 
+    /// A fresh hold that nobody has: the one who knows the secret of this hash can resume it.
+    pub fn parked(&self, hash: &str) -> HoldId {
+        HoldId::of(format_args!("{}-{hash}", self.outermost("p")))
+    }
+
+    /// A fresh hold that resumes the parked one of this hash.
+    pub fn resuming(&self, hash: &str) -> HoldId {
+        HoldId::of(format_args!("{}-{hash}", self.outermost("")))
+    }
+
+    /// 128 bits that nobody can guess, as hexadecimal digits.
+    pub fn secret(&self) -> String {
+        format!("{:016x}{:016x}", self.draw(), self.draw())
+    }
+
     fn outermost(&self, sign: &str) -> HoldId {
         let (number, chance) = (self.number(), self.draw() % 1_000_000_000_000);
         HoldId::of(format_args!("{}:{sign}{number}{chance:012}", self.client))
@@ -129,7 +144,9 @@ impl HoldIds {
 /// in a queue, the hold is `<place>.<number>`, with a place of the same form. Before the number stands `r` if
 /// it reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of
 /// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
-/// A write of a lock of [Redisson](crate::Redisson) ends with `:write`, behind its number.
+/// A write of a lock of [Redisson](crate::Redisson) ends with `:write`, behind its number. A hold
+/// that is [parked](crate::MutexGuard::detach_for) has `p` before its number, and ends with `-` and
+/// a hash of its ticket's secret; so does the hold that resumes it, without `p`.
 ///
 /// Tasks of one client that hand a mutex on have it one after the other under the same id. To end
 /// such a hold by force also ends it for those that get it within the next 50 ms.
@@ -155,6 +172,9 @@ pub struct HoldId(Arc<str>);
 impl HoldId {
     /// As long as most of them: a text of so much room does not grow while it is written.
     const ROOM: usize = 80;
+
+    /// So many digits of the hash of a ticket's secret stand in the id of a parked hold.
+    pub(crate) const HASH: usize = 32;
 
     fn of(words: fmt::Arguments<'_>) -> Self {
         let mut text = String::with_capacity(Self::ROOM);
@@ -200,8 +220,36 @@ impl HoldId {
 
     /// Whether it is a hold of a read/write lock that reads.
     pub(crate) fn reads(&self) -> bool {
-        let number = self.client().and_then(|client| self.0[client.len()..].strip_prefix(':'));
-        self.write().is_some() || number.is_some_and(|number| number.starts_with('r'))
+        self.write().is_some() || self.number().is_some_and(|number| number.starts_with('r'))
+    }
+
+    /// What stands behind the client.
+    fn number(&self) -> Option<&str> {
+        self.0[self.client()?.len()..].strip_prefix(':')
+    }
+
+    /// Whether it is [parked](crate::MutexGuard::detach_for): nobody has the lock by it, and
+    /// whoever has its ticket can resume it.
+    pub fn is_parked(&self) -> bool {
+        self.hash().is_some() && self.number().is_some_and(|number| number.starts_with('p'))
+    }
+
+    /// Of a parked hold, and of one that resumes it: the hash of the ticket's secret.
+    pub(crate) fn hash(&self) -> Option<&str> {
+        let (rest, hash) = self.0.split_at_checked(self.0.len().checked_sub(Self::HASH)?)?;
+        // Each request asks this, and few ids have a hash: most end here.
+        let number = if rest.ends_with('-') { self.number()? } else { return None };
+        (number.len() > Self::HASH).then_some(hash)
+    }
+
+    /// Whether it was made by whoever has the ticket of that hold.
+    pub(crate) fn resumes(&self, parked: &Self) -> bool {
+        parked.is_parked() && !self.is_parked() && self.hash() == parked.hash()
+    }
+
+    /// Requests of these holds leave in order.
+    pub(crate) fn party(&self) -> &str {
+        self.hash().unwrap_or_else(|| self.place_or_self())
     }
 
     /// What requests for it have in common with others of the same waiter.
@@ -287,7 +335,7 @@ impl ClientName {
 }
 
 /// Only what is plain stays as it is, so the text is ASCII, and no two texts become the same.
-fn encoded(name: &str) -> String {
+pub(super) fn encoded(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     for byte in name.bytes() {
         match char::from(byte) {
@@ -298,21 +346,22 @@ fn encoded(name: &str) -> String {
     encoded
 }
 
+/// The text that is encoded so.
+pub(super) fn decode(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(2)?;
+        let is_code = code.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'));
+        bytes.push(u8::from_str_radix(code, 16).ok().filter(|_| is_code)?);
+        bytes.extend(rest.bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
 /// The name that is encoded so. Of other programs' holds it is the text itself.
 fn decoded(text: &str) -> String {
-    let bytes = || {
-        let mut parts = text.split('%');
-        let mut bytes = parts.next()?.as_bytes().to_vec();
-        for part in parts {
-            let (code, rest) = part.split_at_checked(2)?;
-            let is_code = code.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'));
-            bytes.push(u8::from_str_radix(code, 16).ok().filter(|_| is_code)?);
-            bytes.extend(rest.bytes());
-        }
-        Some(bytes)
-    };
-    let name = bytes().and_then(|bytes| String::from_utf8(bytes).ok());
-    let name = name.filter(|name| !name.chars().any(char::is_control));
+    let name = decode(text).filter(|name| !name.chars().any(char::is_control));
     name.unwrap_or_else(|| text.to_owned())
 }
 
@@ -506,6 +555,30 @@ mod tests {
         let under = ids.under(&ends);
         assert!(!ends.reads() && under.reads());
         assert_eq!((under.write(), under.client()), (Some(ends.as_str()), ends.client()));
+    }
+
+    #[test]
+    fn a_parked_hold_and_those_that_resume_it_have_a_hash_in_common() {
+        let (ids, [hash, other]) = (ids(None), ["0a", "1b"].map(|byte| byte.repeat(16)));
+        let (parked, resuming, again) =
+            (ids.parked(&hash), ids.resuming(&hash), ids.resuming(&hash));
+        assert!(parked.is_parked() && !resuming.is_parked() && resuming != again);
+        assert!(resuming.resumes(&parked) && again.resumes(&parked) && !parked.resumes(&resuming));
+        assert!(!resuming.resumes(&again) && !ids.resuming(&other).resumes(&parked));
+        assert!(!ids.fresh().resumes(&parked));
+        for id in [&parked, &resuming] {
+            assert_eq!(
+                (id.party(), id.place(), id.write(), id.reads()),
+                (&*hash, None, None, false)
+            );
+            assert_eq!(id.client(), Some(&*ids.client().to_string()));
+        }
+        // One that waited is of one party with its place; of other programs, each with itself.
+        let (place, foreign) = (ids.fresh(), HoldId::parse("no uuid:p1-a"));
+        assert_eq!(ids.attempt(&place, 1).party(), place.as_str());
+        assert!(!foreign.is_parked() && foreign.party() == foreign.as_str());
+        assert_ne!(ids.secret(), ids.secret());
+        assert_eq!(ids.secret().len(), 32);
     }
 
     #[test]

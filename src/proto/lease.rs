@@ -80,6 +80,10 @@ impl HoldLimit {
     pub fn new(at_most: Duration, granted: Moment) -> Self {
         Self { at_most, ends: granted + at_most }
     }
+
+    pub fn left(&self, now: Moment) -> Duration {
+        self.ends.since(now)
+    }
 }
 
 /// The lease of one hold. Nothing but a renewal that a majority granted before the deadline puts

@@ -10,6 +10,7 @@ mod election;
 mod error;
 mod gathering;
 mod grant;
+mod hold_ticket;
 mod ids;
 mod lease;
 mod moment;
@@ -43,6 +44,7 @@ pub(crate) use error::CLOSED;
 pub use error::{Error, ErrorKind, HolderKind, Kind, Taker};
 pub use gathering::Gathering;
 pub use grant::{FixedSlots, Grant, GrantNext, Granted, Vote};
+pub use hold_ticket::{HoldTicket, HoldTimeLeft};
 pub use ids::{ClientId, ClientName, HoldId, HoldIds, LockName, Owner};
 pub use lease::{Drift, Duty, HoldLimit, Lease, Terms};
 #[cfg(test)]

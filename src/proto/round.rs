@@ -158,6 +158,17 @@ impl Support {
         healed && !asked.is_first
     }
 
+    /// Who resumes this hold has the voter's vote, and may yet give it back. So it is no gap: until
+    /// then nobody else can have had the vote.
+    pub fn lend(&mut self, voter: usize, to: &HoldId, heard: Moment) {
+        self.voters[voter].meet(to, heard, self.patience);
+    }
+
+    /// Another hold that has kept a voter's vote for longer than an attempt can.
+    pub fn rival(&self) -> Option<&HoldId> {
+        self.voters.iter().find_map(Backing::rival_that_stays)
+    }
+
     /// No gap that is found later begins before the last grant of a voter that may have its vote.
     fn drop_gaps(&mut self, now: Moment) {
         let has_vote = |backing: &Backing| Some(backing.standing(now)?.asked);
@@ -294,7 +305,7 @@ impl Backing {
     }
 
     fn is_sound(&self, now: Moment) -> bool {
-        self.gaps.is_empty() && self.standing(now).is_some()
+        self.gaps.is_empty() && self.rival.is_none() && self.standing(now).is_some()
     }
 
     /// Since when it is without a vote of the hold. One that is silent for as long as its vote

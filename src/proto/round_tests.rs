@@ -334,3 +334,28 @@ fn who_has_no_vote_is_asked_for_one_at_once_unless_another_may_have_held_the_loc
         assert_eq!(round.next(at_ms(30), || 0), Next::End(RoundEnd::Failed));
     }
 }
+
+// An attempt takes less than the patience of the support; what it gives back is as before.
+#[test]
+fn votes_that_are_lent_are_no_gap_and_are_lost_when_they_stay_away() {
+    let lend = |support: &mut Support, voters: &[usize], ms: u64| {
+        for voter in voters {
+            let asked = asked(ms / 1_000);
+            support.heard(*voter, &Verdict::Unknown(Cause::Unheard), asked);
+            support.lend(*voter, &HoldId::parse("c:2"), at_ms(ms));
+        }
+    };
+    let lost_at = |support: &mut Support, ms| support.is_lost(Quorum::of(3), at_ms(ms));
+    let mut support = granted_by(3);
+    lend(&mut support, &[0, 1], 2_000);
+    lend(&mut support, &[0, 1], 2_199);
+    assert!(!lost_at(&mut support, 2_199) && support.rival().is_none());
+    grants(&mut support, &[0, 1], 3);
+    lend(&mut support, &[0, 1], 4_000);
+    assert!(!lost_at(&mut support, 4_000), "it is another attempt");
+    lend(&mut support, &[0], 4_200);
+    assert!(!lost_at(&mut support, 4_200), "two are left");
+    lend(&mut support, &[1], 4_200);
+    assert!(lost_at(&mut support, 4_200));
+    assert_eq!(support.rival(), Some(&HoldId::parse("c:2")));
+}

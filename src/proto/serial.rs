@@ -4,7 +4,7 @@ use std::{fmt::Display, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{Cause, Error, HoldId, LeaderValue, Owner, Persistence};
+use super::{Cause, Error, HoldId, HoldTicket, LeaderValue, Owner, Persistence};
 
 /// A time as users see it: whole milliseconds. Each field that has one ends with `_ms`.
 pub(crate) fn millis<S: Serializer>(
@@ -95,4 +95,4 @@ macro_rules! as_text {
     )+};
 }
 
-as_text!(HoldId, Owner);
+as_text!(HoldId, HoldTicket, Owner);

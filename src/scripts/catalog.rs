@@ -33,6 +33,7 @@ macro_rules! catalog {
 catalog! {
     mutex {
         ACQUIRE: "acquire" that_votes,
+        PASS: "pass" that_votes,
         RENEW: "renew" that_votes,
         RELEASE: "release",
         SHORTEN: "shorten",

@@ -26,7 +26,7 @@ pub(crate) use request::Request;
 pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;
-pub(crate) use single::{Address, Looks, Provider, Security, SingleNode};
+pub(crate) use single::{Address, Looks, Provider, Security, SingleNode, sha1_hash};
 pub(crate) use single_flight::SingleFlight;
 pub(crate) use standings::{Standings, VoterLayout};
 pub(crate) use task::VoterReply;

@@ -21,7 +21,8 @@ pub(crate) struct Request {
     lock: u64,
     /// For a hold that reads: others may read at the same time.
     pub(super) reads: bool,
-    /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold.
+    /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold, and
+    /// so do a parked hold and those that resume it.
     /// Between two holds no order is promised to anyone.
     pub(crate) party: u64,
     /// How many slots of a semaphore it is about, 1 for any other lock.
@@ -43,7 +44,7 @@ impl Request {
         request.key().hash(&mut hasher);
         request.lock = hasher.finish();
         request.reads = hold.is_some_and(HoldId::reads);
-        hold.map(HoldId::place_or_self).hash(&mut hasher);
+        hold.map(HoldId::party).hash(&mut hasher);
         request.party = hasher.finish();
         Arc::new(request)
     }

@@ -257,7 +257,7 @@ impl Fixture {
     }
 
     /// What one voter answers to a command, past all faults.
-    pub(crate) fn ask(&self, voter: usize, words: &[&str]) -> Reply {
+    pub fn ask(&self, voter: usize, words: &[&str]) -> Reply {
         match &self.sites[voter] {
             Site::Embedded { voter, .. } => plain(voter.command(words).expect("it answers")),
             Site::Real { server, .. } => server.command(words).expect("it answers"),

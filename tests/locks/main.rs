@@ -19,3 +19,4 @@ mod rw;
 mod semaphore;
 mod several;
 mod tasks;
+mod ticket;

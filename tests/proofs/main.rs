@@ -10,3 +10,4 @@ mod queue_model;
 mod sim;
 mod slot_model;
 mod spec;
+mod ticket_model;

@@ -254,6 +254,7 @@ impl fmt::Display for FoundHold {
             HolderKind::Read => "read",
             HolderKind::Permit => "held, with permits,",
             HolderKind::Leader => "led",
+            HolderKind::Parked => "parked",
             _ => "held",
         };
         let hold = quoted(self.held.hold.as_str());

@@ -450,7 +450,11 @@ fn permits(seen: &LockView) -> String {
 fn summary(seen: &LockView) -> String {
     match (alone(&seen.holders), seen.kind) {
         (Some(held), _) => {
-            let how = if held.kind == HolderKind::Write { "written" } else { "held" };
+            let how = match held.kind {
+                HolderKind::Write => "written",
+                HolderKind::Parked => "parked",
+                _ => "held",
+            };
             let left = time_or(held.ttl, "ever");
             format!("{how} by {} for {left} more", client(&held.hold))
         }

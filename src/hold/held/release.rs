@@ -14,6 +14,34 @@ use crate::{
     voter::Replies,
 };
 
+/// A hold that has ended here while its votes are passed on. Dropped, it gives back those that were
+/// not.
+#[derive(Debug)]
+pub(in crate::hold) struct Detached {
+    pub(in crate::hold) hold: Arc<Hold>,
+    longest: Duration,
+    frees_at: Moment,
+    /// What is left of the time for which it may be held.
+    pub(in crate::hold) left: Option<Duration>,
+}
+
+impl Detached {
+    /// Its votes were not passed on: too few answered, or had one.
+    pub(in crate::hold) async fn failed(self, votes: Votes) -> Error {
+        if votes.lacks_majority() {
+            return self.hold.found_gone(votes).await;
+        }
+        self.hold.unconfirmed(self.frees_at, votes.into_verdicts())
+    }
+}
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        let Hold { coordinator, record, id, .. } = &*self.hold;
+        drop(coordinator.give_back(record, id, self.longest, self.hold.now()));
+    }
+}
+
 impl Hold {
     /// Takes one entry away, and says when. A hold that is lost says why.
     fn take_entry(&self) -> Result<(MutexGuard<'_, HoldState>, Moment), Error> {
@@ -49,11 +77,7 @@ impl Hold {
             let Some((replies, frees_at)) = left? else { return Ok(()) };
             let votes = self.confirm(replies, None, frees_at.is_some()).await;
             if votes.lacks_majority() {
-                let (loss, verdicts) = match self.marks_of_force().await {
-                    Some(marks) => (HoldLoss::Revoked, marks),
-                    None => (HoldLoss::Vanished, votes.into_verdicts()),
-                };
-                return Err(self.found_lost(loss, verdicts));
+                return Err(self.found_gone(votes).await);
             }
             match frees_at {
                 Some(frees_at) if !votes.frees_majority() => {
@@ -63,6 +87,35 @@ impl Hold {
                 _ => Ok(()),
             }
         }
+    }
+
+    /// More voters have no vote of it than a majority can do without.
+    async fn found_gone(&self, votes: Votes) -> Error {
+        let (loss, verdicts) = match self.marks_of_force().await {
+            Some(marks) => (HoldLoss::Revoked, marks),
+            None => (HoldLoss::Vanished, votes.into_verdicts()),
+        };
+        self.found_lost(loss, verdicts)
+    }
+
+    /// Takes its only entry away, and ends it here. Its votes are left to the hold that parks it.
+    pub(in crate::hold) fn detach(self: &Arc<Self>) -> Result<Detached, Error> {
+        let (mut state, now) = self.take_entry()?;
+        if state.count > 0 {
+            drop(self.tell_count(&state, now));
+            let (lock, more) = (self.name(), state.count);
+            let why = format!("lock `{lock}` is entered {more} times besides, and not detached");
+            return Err(Error::invalid(why));
+        }
+        let (longest, limit) = (state.longest, state.lease.limit());
+        if !crate::mutant!("detached_hold_is_trusted") {
+            self.end(&mut state, End::Released);
+        }
+        state.succession = None;
+        drop(state);
+        self.count_end(now);
+        let left = limit.map(|limit| limit.left(now));
+        Ok(Detached { hold: Arc::clone(self), longest, frees_at: now + longest, left })
     }
 
     fn tell_count(&self, state: &HoldState, now: Moment) -> Replies {
@@ -93,8 +146,15 @@ impl Hold {
 
     /// Ends the hold because its client does; `None` where it had ended before.
     pub(crate) fn close(&self) -> Option<Replies> {
-        let state = self.state();
+        let mut state = self.state();
         if state.end.is_some() {
+            return None;
+        }
+        if self.id.is_parked() {
+            // Its ticket stays good for what is left of the lease.
+            self.end(&mut state, End::Closed);
+            drop(state);
+            self.count_end(self.now());
             return None;
         }
         Some(self.end_and_release(state, End::Closed, self.now()))
@@ -188,6 +248,10 @@ impl Hold {
             self.holds.agenda.remove(place);
         }
         self.over.change(|over| *over = true);
+        if self.id.is_parked() {
+            // It has no guard that would.
+            self.holds.remove(self);
+        }
     }
 
     /// It has ended at this moment. Recorders are told of it when no mutex is held.

@@ -7,7 +7,7 @@ use crate::{
     acquire::drive,
     clock::Moment,
     kinds::Ask,
-    proto::{Asked, Duty, KeptOut, Round, RoundEnd, Terms, Verdict, Vote},
+    proto::{Asked, Cause, Duty, KeptOut, Round, RoundEnd, Terms, Verdict, Vote},
     scripts::Answer,
     voter::{Call, LateListener, Outcome, Replies},
 };
@@ -146,6 +146,14 @@ impl Hold {
         if slots.is_some() && slots != self.slots && !crate::mutant!("any_slot_is_a_vote") {
             verdict = Verdict::Absent;
         }
+        // Whoever resumes a parked hold may give the votes back: no answer yet.
+        let resumer = match &verdict {
+            Verdict::Refused { by, .. } if by.resumes(&self.id) => Some(by.clone()),
+            _ => None,
+        };
+        if resumer.is_some() && !crate::mutant!("resumer_is_a_stranger") {
+            verdict = Verdict::Unknown(Cause::Unheard);
+        }
         let misses = verdict.is_lacking().then(|| self.misses(voter, &verdict)).flatten();
         if let (Some(shard), Some(given)) = (shard, misses)
             && panel.standings.note_missing_vote(shard, given)
@@ -160,6 +168,9 @@ impl Hold {
         let verdict = support.counted(voter, verdict, kept_out);
         let asked = sent.heard(at, kept_out, token > self.stored);
         let healed = support.heard(voter, &verdict, asked);
+        if let Some(resumer) = resumer {
+            support.lend(voter, &resumer, at);
+        }
         let is_lost = support.is_lost(panel.quorum, at);
         drop(support);
         state.after_healing.is_due |= healed;
@@ -183,13 +194,25 @@ impl Hold {
         let heard = self.heard(sent, voter, outcome);
         match heard.verdict {
             Verdict::Revoked => self.lose(self.state(), HoldLoss::Revoked),
-            _ if heard.is_lost => self.lose(self.state(), HoldLoss::Vanished),
+            _ if heard.is_lost => {
+                let state = self.state();
+                let loss = self.vanished(&state);
+                self.lose(state, loss);
+            }
             Verdict::Absent => self.put_right(sent, &[voter]),
             _ => {
                 if self.state().confirm_healed(heard.at) {
                     attend(self);
                 }
             }
+        }
+    }
+
+    /// Why it has too few votes left.
+    fn vanished(&self, state: &HoldState) -> HoldLoss {
+        match state.support().rival() {
+            Some(by) if by.resumes(&self.id) => HoldLoss::Resumed,
+            _ => HoldLoss::Vanished,
         }
     }
 
@@ -276,7 +299,7 @@ impl Hold {
                 let mut state = self.state();
                 state.failed = exchange.round.verdicts();
                 let loss = match end {
-                    RoundEnd::Vanished => HoldLoss::Vanished,
+                    RoundEnd::Vanished => self.vanished(&state),
                     _ if state.failed.contains(&Verdict::Revoked) => HoldLoss::Revoked,
                     _ => HoldLoss::Superseded,
                 };

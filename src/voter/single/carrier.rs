@@ -22,6 +22,11 @@
 
 use std::{borrow::Cow, io, sync::Mutex, time::Duration};
 
+pub(super) use fred::types::{
+    Message, Resp3Frame as Frame, RespVersion, Value as Argument,
+    config::{Config, Options, Server, ServerConfig},
+};
+pub(crate) use fred::util::sha1_hash;
 use fred::{
     clients::Client,
     error::{Error, ErrorKind},
@@ -34,13 +39,6 @@ use fred::{
 #[cfg(feature = "tls")]
 pub(super) use fred::{
     rustls, rustls_native_certs::load_native_certs, types::config::TlsConnector,
-};
-pub(super) use fred::{
-    types::{
-        Message, Resp3Frame as Frame, RespVersion, Value as Argument,
-        config::{Config, Options, Server, ServerConfig},
-    },
-    util::sha1_hash,
 };
 use futures::{FutureExt, future::BoxFuture};
 use tokio::sync::broadcast::{self, error::TryRecvError::Lagged};

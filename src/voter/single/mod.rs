@@ -46,11 +46,12 @@ use tokio::{
 
 pub use self::address::Credentials;
 pub(crate) use self::address::{Address, Provider};
+pub(crate) use self::carrier::sha1_hash;
 pub(super) use self::dial::Inquirer;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
 use self::{
-    carrier::{Frame, at_once, sha1_hash},
+    carrier::{Frame, at_once},
     identity::{ask, look_call},
     link::{AcksNeeded, Link, Met},
     listen::{Channel, Channels, ListenWish},

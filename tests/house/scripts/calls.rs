@@ -30,6 +30,7 @@ pub(crate) fn with_leases(step: &[String], number: usize) -> Step {
 /// What each script takes: its keys, what all requests of a call share, and what only one says.
 const SCRIPTS: &str = "\
 mutex/acquire | lock queue alive fence | calls lease memory lease | hold floor ticket
+mutex/pass | lock revoked fence queue alive | calls lease memory | heir former secret floor
 mutex/renew | lock revoked fence | lease memory | hold count floor flag anew
 mutex/release | lock queue alive | calls flag PUBLISH | hold count left channel
 mutex/shorten | lock alive | | hold lease
@@ -140,6 +141,15 @@ const HEARD: [&str; 3] = [
     "500000 75000 1 3 5 3 30000 1 2 1\tb:x web 1\n900000 75000 1 4 5 0 30000 1 2 1\tc:x",
     "20000 75000 2 of another format\td:x",
 ];
+
+/// Holds that pass votes on: of an owner, from a place, parked by the secret "secret", and resumed.
+const PASSED: [&str; 4] = [
+    "a:1",
+    "b:7.1",
+    "a:p9-e5e9fa1ba31ecd1ae84f75caaa474f3a",
+    "b:9-e5e9fa1ba31ecd1ae84f75caaa474f3a",
+];
+const SECRETS: [&str; 3] = ["secret", "secret", "another"];
 
 fn place_of(hold: &'static str) -> Option<&'static str> {
     let (place, _) = hold.split_once('.')?;
@@ -284,6 +294,9 @@ impl Request {
             "moment" => "1700000000000",
             "age" => "90000000000000",
             "mode" => mode,
+            "heir" => self.choice.get(&PASSED),
+            "former" => self.hold.get(&PASSED),
+            "secret" => self.start.get(&SECRETS),
             "turn" if mode == "write" => "next",
             "turn" => self.choice.get(&TURNS),
             "config" => "1 2 3 0 30000 1 2 1",

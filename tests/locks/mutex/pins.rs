@@ -9,11 +9,11 @@ use std::{
 
 use quorate::{
     Admin, AllGuard, ClockOffset, Cluster, ConfigurationEntry, Credentials, Election, ErrorKind,
-    FenceGate, Firing, FiringDone, FoundLock, FoundLocks, HoldView, Holder, Leader, Leadership,
-    LockAll, LockState, Lost, Mutex, Observer, Once, OnceGuard, Permission, Persistence,
-    Quarantined, Reason, Redisson, RwLock, Semaphore, SemaphoreView, ServerError, ServerInfo,
-    ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls, VoterSet,
-    VoterStatus, VoterSurvey, Waiting,
+    FenceGate, Firing, FiringDone, FoundLock, FoundLocks, HoldTicket, HoldView, Holder, Leader,
+    Leadership, LockAll, LockState, Lost, Mutex, Observer, Once, OnceGuard, Permission,
+    Persistence, Quarantined, Reason, Redisson, RwLock, Semaphore, SemaphoreView, ServerError,
+    ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls,
+    VoterSet, VoterStatus, VoterSurvey, Waiting,
     embedded::{Ran, Record, Reply, Sent},
     metric::{Label, Metric, MetricKind, MetricUnit},
 };
@@ -36,7 +36,7 @@ fn every_public_type_is_send_sync_unpin_and_debug() {
     promised![is_pinned:
         Admin, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error,
         ErrorKind, Election, Fault, FaultGuard, FenceGate, FoundLock, FoundLocks,
-        HoldId, HoldView, Holder, HolderKind, InFlight, Label, LockKind, LockState, LockView, Lost, Leader,
+        HoldId, HoldTicket, HoldView, Holder, HolderKind, InFlight, Label, LockKind, LockState, LockView, Lost, Leader,
         Leadership, LockAll, Lockable, Machine, Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
         Firing, FiringDone, Once, OnceGuard, Observed, Observer, Owner, PermitGuard, Persistence, Preference,
         Quarantine, Quarantined, Quorate, Ran, ReadGuard, Record, Redisson, Reply, RestartGuard,
@@ -78,11 +78,11 @@ fn values_can_be_cloned_compared_and_shown() {
     promised![compared:
         Leader, Owner, Preference, Survey, VoterSurvey, ServerReport, ServerInfo, Persistence,
         ClockOffset, FoundLocks, FoundLock, LockKind, HoldId, Verdict, Cause, VoterReport,
-        LockView, SemaphoreView, Holder, Waiting, Reason, ServerError, Permission,
+        LockView, SemaphoreView, Holder, Waiting, Reason, ServerError, Permission, HoldTicket,
     ];
     promised![keys: FoundLock, HoldId];
-    promised![shown: HoldId, Owner, Reason, Token, VoterReport];
-    promised![read: HoldId, Owner, Token];
+    promised![shown: HoldId, HoldTicket, Owner, Reason, Token, VoterReport];
+    promised![read: HoldId, HoldTicket, Owner, Token];
     error::<Error>();
 }
 
@@ -99,6 +99,8 @@ async fn every_future_can_be_spawned() {
     can_be_spawned(guard.while_held(async {})).await.unwrap();
     drop(can_be_spawned(guard.reenter()).await.unwrap());
     can_be_spawned(mutex.inspect()).await.unwrap();
+    let ticket = can_be_spawned(guard.detach_for(secs(60))).await.unwrap();
+    drop(can_be_spawned(client.resume(&ticket)).await.unwrap());
     let admin = client.admin();
     drop(can_be_spawned(admin.look(LockKind::Election, "a")).await);
     drop(can_be_spawned(admin.find("*", 1)).await);

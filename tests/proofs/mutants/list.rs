@@ -2,8 +2,8 @@
 
 use crate::sim::laws::Law::{
     self, AnswersInTime, DoneOnce, Exclusion, FairOrder, FewestTrips, MinorityChangesNothing,
-    NoPanic, NothingLeaks, Once, ReadersApart, RenewalNeverHarms, TokensGrow, TrustEndsEarly,
-    WhatIsTold,
+    NoPanic, NothingLeaks, Once, ReadersApart, RenewalNeverHarms, Tickets, TokensGrow,
+    TrustEndsEarly, WhatIsTold,
 };
 
 /// One bug.
@@ -381,4 +381,37 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new("done_in_one_set", &[DoneOnce]),
     // A change of the voters leaves it with the old ones.
     Mutant::new("done_is_not_copied", &[DoneOnce]),
+    // Tickets
+
+    // A guard that was detached still says that it is held.
+    Mutant::new("detached_hold_is_trusted", &[TrustEndsEarly, Exclusion]),
+    // An attempt to resume a hold that fails gives the lock back.
+    Mutant::new("failed_resume_frees_the_lock", &[Tickets]),
+    // Who parks a hold takes an attempt to resume it for another holder, and gives the hold up.
+    Mutant::new("resumer_is_a_stranger", &[Tickets]),
+    // A vote is passed on from whoever has it.
+    Mutant::new("vote_of_anybody_is_passed_on", &[RenewalNeverHarms, Exclusion, Tickets])
+        .in_script("mutex/pass", "if by ~= former or not (may_pass", "if not (may_pass"),
+    // A parked hold is resumed where nobody has the vote.
+    Mutant::new("hold_is_resumed_from_nothing", &[Tickets, NothingLeaks]).in_script(
+        "mutex/pass",
+        "    return 4, 0, '', '', 0\n",
+        "    give(lock, hold, '1', lease_ms)\n    \
+         return 1, now_ms(), '', number(fence, floor, keep_ms), 0\n",
+    ),
+    // Whoever knows the id of a parked hold resumes it.
+    Mutant::new("secret_is_not_looked_at", &[Tickets]).in_script(
+        "mutex/pass",
+        "return not hash or hash == string.sub(redis.sha1hex(secret), 1, 32)",
+        "return true",
+    ),
+    // The hold that resumes another has its numbers.
+    Mutant::new("numbers_are_passed_on", &[TokensGrow, FewestTrips]).in_script(
+        "mutex/pass",
+        "local token = number(fence, floor, keep_ms)",
+        "local token = number_again(fence, floor, keep_ms)",
+    ),
+    // The hold that was detached goes on to have the vote.
+    Mutant::new("former_hold_keeps_its_vote", &[Tickets, MinorityChangesNothing, NothingLeaks])
+        .in_script("mutex/pass", "  redis.call('HDEL', lock, former)\n", ""),
 ];

@@ -106,6 +106,10 @@ impl Clients {
         if world.plan.has_job() {
             tasks.push(tokio::spawn(world.machines[client].run(task("job".into()).do_jobs())));
         }
+        if world.plan.has_tickets() {
+            let handing = task("hands".into()).pass_tickets();
+            tasks.push(tokio::spawn(world.machines[client].run(handing)));
+        }
         for task in tasks {
             // A panic is reported by the hook that sees all of them.
             let _ = task.await;

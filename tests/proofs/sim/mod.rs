@@ -23,6 +23,7 @@ pub(crate) mod schedule;
 pub(crate) mod steps;
 mod sweep;
 mod tasks;
+mod tickets;
 mod together;
 mod trace;
 mod troubles;

@@ -7,7 +7,7 @@ mod trouble;
 
 use std::ops::Range;
 
-use crate::sim::prelude::*;
+use crate::sim::{laws::tickets::LOCK, prelude::*};
 
 pub(crate) use step::{Cancel, End, Further, Meanwhile, Step};
 pub(crate) use trouble::{Part, Trouble, What};
@@ -147,6 +147,11 @@ impl Plan {
         seed % 22 == 13
     }
 
+    /// Whether all clients also hand holds over by tickets. Beside what is drawn, too.
+    pub(crate) fn has_tickets(&self) -> bool {
+        self.change.is_none() && self.seed % 11 == 6
+    }
+
     /// The longest pause of who starts the job. In a scene all come when the voter has forgotten.
     pub(crate) fn job_pause_ms(&self) -> u64 {
         let lease_ms = self.times.lease_ms;
@@ -156,7 +161,8 @@ impl Plan {
     /// The locks that anybody asks for.
     pub(crate) fn locks(&self) -> BTreeSet<Lock> {
         let steps = self.clients.iter().flat_map(|client| client.tasks.iter().flatten());
-        steps.flat_map(Step::locks).collect()
+        let handed_over = self.has_tickets().then_some(LOCK);
+        steps.flat_map(Step::locks).chain(handed_over).collect()
     }
 
     /// The longest lease that anybody asks for.

@@ -185,12 +185,16 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
     let mut ledger = locked(&world.ledger);
     let Some(hold) = run.arg("hold") else { return };
     match run.script() {
-        script if script.ends_with("/acquire") || script.ends_with("/renew") => {
+        script if votes(script) => {
             if ledger.wild.contains(&voter) {
                 ledger.amnesia.loses(voter, Cause::Unseen, hold, world.now_ms());
             }
             if let Some(lease_ms) = run.arg("lease_ms").and_then(|lease| lease.parse().ok()) {
                 ledger.asked(hold, lease_ms);
+            }
+            // What a hold was given before, and the voter forgot, it has passed on.
+            if let (Ok((1, ..)), Some(former)) = (run.answer(), run.arg("former")) {
+                ledger.amnesia.gives_back(voter, former);
             }
         }
         script if script.ends_with("/force_release") => {
@@ -204,8 +208,16 @@ fn remember(world: &World, voter: usize, run: &Ran<'_>) {
     }
 }
 
+/// Whether a script may give its voter's vote to a hold.
+fn votes(script: &str) -> bool {
+    ["/acquire", "/renew", "/pass"].iter().any(|end| script.ends_with(end))
+}
+
 fn note(world: &World, voter: usize, run: &Ran<'_>) {
-    if let Some(hold) = run.arg("hold").filter(|_| run.script().ends_with("/acquire")) {
+    // Votes go back to a parked hold for the client that made it.
+    let is_new = run.script().ends_with("/acquire")
+        || run.script() == "mutex/pass" && run.arg("floor") != Some("");
+    if let Some(hold) = run.arg("hold").filter(|_| is_new) {
         world.introduce(hold, run.client());
     }
     world.note(&format!("v{voter}"), || {

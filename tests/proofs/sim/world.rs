@@ -14,6 +14,7 @@ use crate::sim::{
         firings::{DONE, Firings},
         leaders::Leaders,
         order::Queues,
+        tickets::Tickets,
         tokens::Tokens,
     },
     ledger::Ledger,
@@ -44,6 +45,8 @@ pub(crate) struct World {
     pub(crate) leaders: Mutex<Leaders>,
     /// What is known of which firing of a job is done.
     pub(crate) firings: Mutex<Firings>,
+    /// What is known of holds that are handed over.
+    pub(crate) tickets: Mutex<Tickets>,
     breaches: Mutex<Vec<Breach>>,
     scripts: AtomicU64,
     /// Something changed that a law may be about.
@@ -135,6 +138,7 @@ impl World {
             queues: Mutex::default(),
             leaders: Mutex::default(),
             firings: Mutex::default(),
+            tickets: Mutex::default(),
             breaches: Mutex::default(),
             scripts: AtomicU64::new(0),
             changed: Notify::new(),

@@ -16,6 +16,7 @@
 //! | `told` | what callers are told is so |
 //! | `tokens` | whoever is given an exclusive hold later has the higher token, which is stored |
 //! | `leaders` | who is said to lead has won by a majority, and what it says is the latest |
+//! | `tickets` | a parked hold is resumed once, and nobody has the lock in between |
 //! | `firings` | what is done of a job is known to a majority, and is not done again while it is |
 //! | `order` | whoever stood in the queue on a majority comes before those who asked later |
 //! | `shares` | a client that hands a lock on leaves others their share |
@@ -37,6 +38,7 @@ pub(crate) mod readers;
 pub(crate) mod renewal;
 pub(crate) mod several;
 pub(crate) mod shares;
+pub(crate) mod tickets;
 pub(crate) mod tokens;
 pub(crate) mod told;
 pub(crate) mod traces;
@@ -62,6 +64,8 @@ pub(crate) enum Law {
     TokensGrow,
     /// A firing of a job that a majority remembers is done once.
     DoneOnce,
+    /// A parked hold is resumed once at most, and nobody has the lock in between.
+    Tickets,
     /// No code of the library panics, and no script fails.
     NoPanic,
 }

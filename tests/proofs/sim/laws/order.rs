@@ -281,6 +281,9 @@ pub(crate) fn ran(world: &World, voter: usize, run: &Ran<'_>, before: &[Record],
 
 /// The place that a script takes out of its queue.
 fn leaves<'a>(run: &'a Ran<'_>) -> Option<&'a str> {
+    if let ("mutex/pass", Ok((1, ..))) = (run.script(), run.answer()) {
+        return run.arg("former").and_then(place_of);
+    }
     let place = run.arg("place").filter(|place| !place.is_empty());
     place.filter(|_| run.script().ends_with("/release"))
 }

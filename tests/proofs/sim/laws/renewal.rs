@@ -19,7 +19,8 @@ pub(crate) fn ran(
     let after = votes(after, &keys(run));
     for (vote, left_ms) in standing(run, (before, elapsed)) {
         let now = after.iter().find(|now| now.hold == vote.hold);
-        if vote.hold != hold {
+        let is_passed_on = script == "mutex/pass" && run.arg("former") == Some(vote.hold);
+        if vote.hold != hold && !is_passed_on {
             let (whose, ends_ms) = (vote.hold, now.map(|now| now.ends_ms));
             if ends_ms.is_none() {
                 let what = format!("{script} for {hold} took the vote of {whose} on voter {voter}");

@@ -28,6 +28,14 @@ impl Tokens {
     }
 }
 
+/// The holds of a lock whose tokens lie between these two.
+pub(crate) fn between(world: &World, lock: Lock, from: u64, to: u64) -> Vec<String> {
+    let tokens = locked(&world.tokens);
+    let given = tokens.given.get(&lock).into_iter().flatten();
+    let between = given.filter(|given| from < given.token && given.token < to);
+    between.map(|given| given.hold.clone()).collect()
+}
+
 /// Somebody was given a guard of a lock that it had asked for since then. `is_inner`: under another
 /// guard of the same hold.
 pub(crate) fn handed_out(world: &World, step: Step, guard: &Guard, asked_ms: u64, is_inner: bool) {

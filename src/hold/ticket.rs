@@ -1,0 +1,205 @@
+//! A hold goes to whoever has its ticket: it is parked, and resumed.
+//!
+//! Each step is an attempt in which voters pass the vote of one hold on to another: from the hold of
+//! a guard to a *parked* one, which its client renews and nobody trusts; from there to the one that
+//! resumes it. An attempt that fails to resume it gives the votes back to the parked hold.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Entry, Hold, LockRequest, enter::AcquireSpan, held::RESUMING, keeper};
+use crate::{
+    acquire::Won,
+    clock::Moment,
+    proto::{
+        Backoff, Defeat, Error, HoldId, HoldLimit, HoldTicket, HoldTimeLeft, Kind, Limit, LockName,
+        Loss, Quorum, Verdict, Votes,
+    },
+};
+
+impl Entry {
+    /// Parks the hold for this time, and gives the ticket to it.
+    pub(crate) async fn park(mut self, time: Duration) -> Result<HoldTicket, Error> {
+        let hold = Arc::clone(&self.hold);
+        let parked = async move {
+            let name = self.hold.record.info().name.clone();
+            self.hold.refuse_to_park(&name, time)?;
+            self.left = true;
+            self.hold.park(name, time).await
+        };
+        hold.unforked(parked).await
+    }
+}
+
+impl Hold {
+    fn refuse_to_park(&self, name: &LockName, time: Duration) -> Result<(), Error> {
+        let lock = name.as_str();
+        let why = if self.record.kind().is_foreign {
+            format!("lock `{lock}` is one of Redisson, which knows no parked holds")
+        } else if time.as_millis() == 0 {
+            format!(
+                "lock `{lock}` cannot be detached for {time:?}: it takes a millisecond at least"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid(why))
+    }
+
+    async fn park(self: &Arc<Self>, name: LockName, time: Duration) -> Result<HoldTicket, Error> {
+        let Self { coordinator, holds, id, .. } = &**self;
+        let (secret, clock) = (coordinator.secret(), coordinator.clock());
+        let record = self.record.passed_on(id, &secret);
+        let (rules, is_fair) = (record.rules(), record.kind().is_fair);
+        // Nobody trusts the hold from here on. Dropped, this gives back what is not passed on.
+        let detached = self.detach()?;
+        let left = detached.left.map(|left| HoldTimeLeft { left, detached: clock.wall() });
+        let won = match coordinator.ask_once(&record, rules).await {
+            Ok(won) => won,
+            Err(defeat) => return Err(detached.failed(defeat.votes).await),
+        };
+        let (hold, now) = (won.hold().clone(), clock.now());
+        let limit = HoldLimit::new(detached.left.map_or(time, |left| left.min(time)), now);
+        let parked = Self::start(coordinator, holds, (won, None), None, true, Some(limit), now);
+        keeper::begin(&parked, now);
+        coordinator.spawn(parked.look_when_called());
+        Ok(HoldTicket::new(name, hold, secret, (rules.terms.lease, is_fair), left))
+    }
+
+    /// Renews the parked hold when a voter says that somebody resumes it: then it ends at once, and
+    /// not with the next renewal that is due.
+    fn look_when_called(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
+        let (hold, listener) = (Arc::clone(self), self.coordinator.listen_for_ticket(&self.id));
+        async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = hold.over.until(|over| *over) => return,
+                    () = listener.hearing.called() => {}
+                }
+                listener.hearing.forget();
+                hold.renew_now();
+                keeper::attend(&hold);
+            }
+        }
+    }
+}
+
+// The one that resumes.
+
+/// The other hold that a majority named when it was asked for a parked one, since when.
+type Resumer = Option<(HoldId, Moment)>;
+
+impl LockRequest {
+    /// Takes a parked hold over. Tries again where others do, or too few answer, for as long as
+    /// voters may be silent.
+    pub(crate) async fn resume(mut self, ticket: &HoldTicket) -> Result<Entry, Error> {
+        self.record = self.record.passed_on(ticket.hold(), ticket.secret());
+        if let Some(left) = ticket.left() {
+            let left = left.at(self.coordinator.clock().wall());
+            if left.is_zero() {
+                return Err(self.ended(ticket.hold(), "its hold_at_most is over", Vec::new()));
+            }
+            self.hold_at_most = Some(left);
+        }
+        let limit = Limit::Once(self.coordinator.patience());
+        let mut seen = AcquireSpan::start(&self.coordinator, &self.record, limit);
+        let entered = self.coordinator.gate().within(self.take_over(ticket.hold(), &seen)).await;
+        seen.outcome = match &entered {
+            Ok(_) => "granted",
+            Err(error) if error.is_no_quorum() => "no_quorum",
+            Err(error) if error.is_busy() => "held",
+            Err(_) => "error",
+        };
+        entered
+    }
+
+    async fn take_over(&self, parked: &HoldId, seen: &AcquireSpan<'_>) -> Result<Entry, Error> {
+        let Self { coordinator, record, .. } = self;
+        let (clock, standings) = (coordinator.clock(), &coordinator.panel().standings);
+        let patience = coordinator.patience();
+        let mut pause = Backoff::new(Duration::from_millis(10), Duration::from_millis(500));
+        let mut resumer = None;
+        loop {
+            match coordinator.ask_once(record, record.rules()).await {
+                Ok(won) if won.is_in_time(standings.stood_still(), clock.now()) => {
+                    seen.won(&won, clock.now());
+                    return Ok(self.taken_over(won, parked));
+                }
+                // The client stood still meanwhile. The votes go back to the ticket.
+                Ok(_) => {}
+                Err(defeat) => {
+                    let error = self.not_resumed(parked, defeat, &mut resumer);
+                    let passes = error.is_no_quorum() || error.is_busy();
+                    if !passes || error.is_permanent() || clock.now() >= patience {
+                        return Err(error);
+                    }
+                }
+            }
+            clock.sleep(pause.pause(coordinator.chance())).await;
+        }
+    }
+
+    fn taken_over(&self, won: Won, parked: &HoldId) -> Entry {
+        let Self { coordinator, holds, record, .. } = self;
+        let (lease, now) = (record.rules().terms.lease, coordinator.clock().now());
+        let entry = self.first(won, None, now);
+        if let Some(parked) = holds.parked(parked) {
+            parked.was_resumed();
+        } else {
+            // Voters that have not heard of the hold give their votes at its next renewal.
+            drop(coordinator.give_back(record, parked, lease, now));
+        }
+        entry
+    }
+
+    /// Why an attempt did not get the votes. That the ticket has ended is said only where a majority
+    /// says so, and where a hold that resumes it has had a majority for longer than an attempt can.
+    fn not_resumed(&self, parked: &HoldId, defeat: Defeat, resumer: &mut Resumer) -> Error {
+        let Self { coordinator, record, .. } = self;
+        let (now, quorum) = (coordinator.clock().now(), coordinator.panel().quorum);
+        let Defeat { loss, votes, started } = defeat;
+        let named = named_by_majority(quorum, &votes).cloned();
+        let verdicts = votes.into_verdicts();
+        if loss == Loss::NoQuorum {
+            return coordinator.undecided(record, verdicts, started);
+        }
+        if named.as_ref() == Some(parked) {
+            let lock = record.info().name.as_str();
+            let why = format!("the ticket of lock `{lock}` has not the secret of hold {parked}");
+            return Error::invalid(why);
+        }
+        let is_gone = |voter: usize| match &verdicts[voter] {
+            Verdict::Refused { by, .. } => by != parked && !by.resumes(parked),
+            verdict => matches!(verdict, Verdict::Absent | Verdict::Revoked),
+        };
+        if quorum.missed(is_gone) {
+            return self.ended(parked, "no majority has the hold", verdicts);
+        }
+        let since = resumer.take().filter(|(by, _)| named.as_ref() == Some(by));
+        *resumer = named.map(|by| since.unwrap_or((by, now)));
+        let patience = coordinator.panel().adapt(record.rules()).voter_deadline * RESUMING;
+        if resumer.as_ref().is_some_and(|(_, since)| now.since(*since) >= patience) {
+            return self.ended(parked, "it was resumed", verdicts);
+        }
+        let kind =
+            Kind::Busy { lock: record.info().name.as_str().into(), by: None, lease_left: None };
+        Error::new(kind, coordinator.panel().report(verdicts))
+    }
+
+    fn ended(&self, hold: &HoldId, why: &'static str, verdicts: Vec<Verdict>) -> Error {
+        let (lock, hold) = (self.record.info().name.as_str().into(), hold.clone());
+        let kind = Kind::TicketEnded { lock, hold, why: why.into() };
+        Error::new(kind, self.coordinator.panel().report(verdicts))
+    }
+}
+
+/// The hold that has the votes of a majority.
+fn named_by_majority(quorum: Quorum, votes: &Votes) -> Option<&HoldId> {
+    let named = |voter: usize| votes.heard().find(|(at, _)| *at == voter);
+    let by = |voter: usize| match named(voter) {
+        Some((_, Verdict::Refused { by, .. })) => Some(by),
+        _ => None,
+    };
+    let most = votes.obstacle()?;
+    quorum.reached(|voter| by(voter) == Some(most)).then_some(most)
+}
