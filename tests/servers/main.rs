@@ -2,6 +2,7 @@
 
 mod cluster;
 mod faults;
+mod handover;
 mod harness;
 mod replicas;
 mod rubbish;
