@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use proptest::prelude::*;
+
 use super::{kind::ALL, *};
 use crate::{
     keys::Prefix,
@@ -10,11 +12,15 @@ use crate::{
 
 /// The invoice of each kind, a semaphore for two of its nine permits.
 fn record(kind: &'static Kind) -> LockRecord {
+    record_of(kind, &Prefix::default(), LockName::parse("invoice:42").unwrap())
+}
+
+fn record_of(kind: &'static Kind, prefix: &Prefix, name: LockName) -> LockRecord {
     let settings = Settings::default();
     let rules = settings.rules(settings.lease).unwrap();
     let form = Forms::new(&settings).of(kind, rules, Preference::default(), &settings);
     let permits = (kind.lock == LockKind::Semaphore).then_some((9, 2));
-    LockRecord::own(&Prefix::default(), LockName::parse("invoice:42").unwrap(), form, permits)
+    LockRecord::own(prefix, name, form, permits)
 }
 
 #[test]
@@ -154,4 +160,55 @@ fn the_two_sides_of_a_read_write_lock_know_each_other_and_a_writer_may_read() {
     assert_eq!((under.kind().name, &under.info().key), ("read", &read.info().key));
     assert_eq!(under.hold(&ids).write(), Some(writes.as_str()));
     assert!(read.under(&writes).is_none());
+}
+
+/// What a cluster hashes of a key.
+fn hash_tag(key: &str) -> Option<&str> {
+    key.split_once('{')?.1.split_once('}').map(|(tag, _)| tag)
+}
+
+/// What a lock has on the voters, by the lock's kind as users see it.
+fn keys_and_channel(prefix: &Prefix, name: &LockName) -> Vec<(LockKind, String)> {
+    let of_kind = |kind: &'static Kind| {
+        let record = record_of(kind, prefix, name.clone());
+        let clear = record.clear();
+        let names =
+            clear.keys().map(str::to_owned).chain(record.channel().map(|it| it.to_string()));
+        names.map(|name| (kind.lock, name)).collect::<Vec<_>>()
+    };
+    ALL.into_iter().flat_map(of_kind).collect()
+}
+
+proptest! {
+    // Names and prefixes of the letters that keys are made of, and any.
+    #[test]
+    fn whatever_a_lock_is_called_its_keys_are_its_own_and_lie_in_one_slot(
+        names in prop::array::uniform2("[a:{}%]{0,5}|:(rw|once|queue|fence)|(?s).{0,200}"),
+        prefixes in prop::array::uniform2("[a:%]{1,4}"),
+    ) {
+        let mut known: Vec<(String, LockKind, (&str, &str))> = Vec::new();
+        for (prefix, name) in prefixes.iter().flat_map(|it| names.iter().map(move |name| (it, name))) {
+            let parsed = match LockName::parse(name) {
+                Ok(parsed) => parsed,
+                Err(error) => {
+                    prop_assert!(error.is_invalid() && !(1..=512).contains(&name.len()), "{}", error);
+                    continue;
+                }
+            };
+            prop_assert!((1..=512).contains(&name.len()));
+            let keys = keys_and_channel(&Prefix::new(prefix), &parsed);
+            let tag = hash_tag(&keys[0].1).expect("there is one").to_owned();
+            prop_assert!(!tag.is_empty());
+            for (kind, key) in keys {
+                prop_assert_eq!(hash_tag(&key), Some(&*tag));
+                known.push((key, kind, (prefix, name)));
+            }
+        }
+        known.sort();
+        for pair in known.windows(2) {
+            let [(one, one_kind, one_lock), (other, other_kind, other_lock)] = pair else { continue };
+            let is_same = (one_kind, one_lock) == (other_kind, other_lock);
+            prop_assert!(one != other || is_same, "{}: {:?}, {:?}", one, one_lock, other_lock);
+        }
+    }
 }
