@@ -64,6 +64,7 @@
 //! | to repair a lock that nobody holds and nobody gets | [`Admin::clear`] |
 //! | to release everything before the program ends | [`Quorate::close`] |
 //! | other settings | [`Quorate::builder`], [`Builder::from_env`] |
+//! | passwords of any characters | [`Address::credentials`] |
 //! | passwords that change | [`Builder::credentials`] |
 //! | to share locks with Java services that use Redisson | [`Quorate::redisson`] |
 #![cfg_attr(feature = "blocking", doc = "| locks in a program without async | [`blocking`] |")]
@@ -361,9 +362,9 @@ pub use proto::{
     RestartGuard, ServerError, ServerInfo, ServerReport, Side, Token, Verdict, VoterReport,
 };
 pub use redisson::Redisson;
-pub use voter::Credentials;
 #[cfg(feature = "tls")]
 pub use voter::Tls;
+pub use voter::{Address, Credentials};
 
 /// Every Lua script this crate runs, as name and source, for audits.
 ///
@@ -385,6 +386,8 @@ mod book {
     mod start {}
     #[doc = include_str!("../docs/kinds.md")]
     mod kinds {}
+    #[doc = include_str!("../docs/addresses.md")]
+    mod addresses {}
     #[doc = include_str!("../docs/deployment.md")]
     mod deployment {}
     #[doc = include_str!("../docs/guarantees.md")]

@@ -14,6 +14,7 @@ use crate::{
     locks::{self, Firing, FoundLocks, LockView, Lockable, OnceOutcome, SemaphoreView, after_work},
     proto::{Error, HoldId, HoldTicket, Leader, LockKind, Owner, Token},
     redisson,
+    voter::Address,
 };
 
 mirror! {
@@ -82,7 +83,9 @@ impl Quorate {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn connect<A: AsRef<str>>(addresses: impl IntoIterator<Item = A>) -> Result<Self, Error> {
+    pub fn connect<A: Into<Address>>(
+        addresses: impl IntoIterator<Item = A>,
+    ) -> Result<Self, Error> {
         Self::builder().voters(addresses).connect_blocking()
     }
 

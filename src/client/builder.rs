@@ -18,7 +18,7 @@ use crate::{
     metric::NamedLocks,
     proto::{Drift, Error, RestartGuard},
     settings::Settings,
-    voter::{Credentials, Provider, Security},
+    voter::{Address, Credentials, Provider, Security},
 };
 
 /// Sets up a client. Everything is checked in [`connect`](Self::connect).
@@ -35,14 +35,14 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a server; see [`Quorate::connect`] for addresses.
-    pub fn voter(mut self, address: impl AsRef<str>) -> Self {
+    /// Adds a server.
+    pub fn voter(mut self, address: impl Into<Address>) -> Self {
         self.voters = self.voters.voter(address);
         self
     }
 
     /// Adds servers.
-    pub fn voters<A: AsRef<str>>(self, addresses: impl IntoIterator<Item = A>) -> Self {
+    pub fn voters<A: Into<Address>>(self, addresses: impl IntoIterator<Item = A>) -> Self {
         addresses.into_iter().fold(self, Self::voter)
     }
 

@@ -3,7 +3,13 @@
 #[path = "times.rs"]
 mod times;
 
-use std::{collections::BTreeMap, env, ffi::OsString, fs, time::Duration};
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    time::Duration,
+};
 
 use self::times::parse_time as time;
 use super::{Builder, Cluster, VoterSet};
@@ -11,7 +17,7 @@ use super::{Builder, Cluster, VoterSet};
 use crate::voter::Tls;
 use crate::{
     proto::{Error, RestartGuard},
-    voter::{Credentials, SingleFlight},
+    voter::{Address, Credentials, SingleFlight},
 };
 
 const VOTERS: &str = "QUORATE_VOTERS";
@@ -23,6 +29,9 @@ const PASSWORD_FILE: &str = "QUORATE_PASSWORD_FILE";
 const CA_FILE: &str = "QUORATE_TLS_CA_FILE";
 const CERTIFICATE_FILE: &str = "QUORATE_TLS_CERTIFICATE_FILE";
 const KEY_FILE: &str = "QUORATE_TLS_KEY_FILE";
+
+/// What stands before the name of a variable whose addresses are meant.
+const REFERENCE: &str = "env:";
 
 /// Sets one thing. The error is what was expected.
 type Set = fn(Builder, &str) -> Result<Builder, &'static str>;
@@ -106,7 +115,9 @@ impl Builder {
     /// | `QUORATE_PREFIX` | [`Builder::prefix`] |
     ///
     /// `QUORATE_VOTERS` or `QUORATE_CLUSTER` is required. Where both are set, the voters of both
-    /// vote together.
+    /// vote together. Among the addresses, `env:NAME` stands for those of another variable, as in
+    /// `QUORATE_VOTERS=env:REDIS_URL`. No other variable names voters by itself: a service whose
+    /// `QUORATE_VOTERS` is missing must not lock on its cache.
     ///
     /// Times are whole seconds, or have a unit, `ms`, `s`, `m`, `h` or `d`: `30`, `30s`, `500ms`.
     /// The restart guard is `relative`, `strict` or `off`. A variable that is empty counts as not
@@ -116,8 +127,9 @@ impl Builder {
     ///
     /// [`is_invalid`](Error::is_invalid): there are no voters; a value cannot be read; or a
     /// variable is probably misspelt. That is a name that differs from one above by one or two
-    /// letters in one place, or by a unit at its end (`QUORATE_LEASE_MS`). The message has the name
-    /// and the value, but never a password.
+    /// letters in one place, or by a unit at its end (`QUORATE_LEASE_MS`). Or the variable that
+    /// `env:NAME` names is not set. The message has the name and the value, but never a password or
+    /// the value of such a variable.
     /// What the values say is checked by [`connect`](Self::connect).
     ///
     /// # Examples
@@ -141,7 +153,8 @@ impl Builder {
     }
 
     /// As [`from_env`](Self::from_env), with these variables instead of those of the environment:
-    /// for programs that read some settings from elsewhere, such as a file.
+    /// for programs that read some settings from elsewhere, such as a file. What `env:NAME` names
+    /// must be among them.
     ///
     /// # Errors
     ///
@@ -171,13 +184,19 @@ impl Builder {
     }
 }
 
-/// Those of this library that are set.
-struct Variables(BTreeMap<String, String>);
+/// The variables that are set.
+struct Variables {
+    /// Those of this library.
+    own: BTreeMap<String, String>,
+    /// All of them.
+    all: BTreeMap<OsString, OsString>,
+}
 
 impl Variables {
     fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, Error> {
-        let mut set = BTreeMap::new();
-        for (name, value) in variables {
+        let all: BTreeMap<OsString, OsString> = variables.into_iter().collect();
+        let mut own = BTreeMap::new();
+        for (name, value) in &all {
             let Some(name) = name.to_str().filter(|name| name.starts_with("QUORATE_")) else {
                 continue;
             };
@@ -185,13 +204,13 @@ impl Variables {
                 check_spelling(name)?;
                 continue;
             }
-            let value = value.into_string();
-            let value = value.map_err(|_| Error::invalid(format!("{name} is not UTF-8")))?;
+            let value = value.to_str();
+            let value = value.ok_or_else(|| Error::invalid(format!("{name} is not UTF-8")))?;
             if !value.trim().is_empty() {
-                set.insert(name.to_owned(), value);
+                own.insert(name.to_owned(), value.to_owned());
             }
         }
-        Ok(Self(set))
+        Ok(Self { own, all })
     }
 
     fn builder(&self) -> Result<Builder, Error> {
@@ -271,15 +290,15 @@ impl Variables {
 
     /// Servers and the voters of a cluster; `None` if neither is set.
     fn voters(&self, [servers, cluster, votes]: [&str; 3]) -> Result<Option<VoterSet>, Error> {
-        let set = self.get(servers).map(|servers| VoterSet::new().voters(addresses(servers)));
-        let (seeds, number) = match (self.get(cluster), self.get(votes)) {
+        let set = self.addresses(servers)?.map(|servers| VoterSet::new().voters(servers));
+        let (seeds, number) = match (self.addresses(cluster)?, self.get(votes)) {
             (Some(seeds), number) => (seeds, number),
             (None, None) => return Ok(set),
             (None, Some(_)) => {
                 return Err(Error::invalid(format!("{votes} is set without {cluster}")));
             }
         };
-        let mut cluster = Cluster::new(addresses(seeds));
+        let mut cluster = Cluster::new(seeds);
         if let Some(number) = number {
             let expected = |_| wrong(votes, number, "a number of voters is expected");
             cluster = cluster.voters(number.trim().parse().map_err(expected)?);
@@ -287,8 +306,34 @@ impl Variables {
         Ok(Some(set.unwrap_or_default().cluster(cluster)))
     }
 
+    /// Those that a variable has. `env:NAME` stands for those of another one.
+    fn addresses(&self, name: &str) -> Result<Option<Vec<Address>>, Error> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let mut found = Vec::new();
+        for word in addresses(text) {
+            let Some(other) = word.strip_prefix(REFERENCE) else {
+                found.push(word.into());
+                continue;
+            };
+            let wrong = |why: String| Error::invalid(format!("{name} {why}"));
+            // What is no name may be an address, with a password.
+            if !is_name(other) {
+                return Err(wrong(format!("has `{REFERENCE}` without the name of a variable")));
+            }
+            let value = match self.all.get(OsStr::new(other)).map(|value| value.to_str()) {
+                Some(None) => {
+                    return Err(wrong(format!("names the variable {other}, which is not UTF-8")));
+                }
+                Some(Some(value)) if !value.trim().is_empty() => value,
+                _ => return Err(wrong(format!("names the variable {other}, which is not set"))),
+            };
+            found.extend(addresses(value).into_iter().map(Address::from));
+        }
+        Ok(Some(found))
+    }
+
     fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.own.get(name).map(String::as_str)
     }
 }
 
@@ -318,16 +363,15 @@ fn check_spelling(name: &str) -> Result<(), Error> {
     })
 }
 
-/// Separated by blanks, and by commas before an address: those within one separate its sentinels.
+/// Separated by blanks, and by commas before an address or the name of a variable: other commas
+/// separate the sentinels of an address.
 fn addresses(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for mut word in text.split_whitespace() {
         let separates = |word: &str, at: usize| {
-            let scheme = word[at + 1..].split_once("://").map(|(scheme, _)| scheme);
-            scheme.is_some_and(|scheme| {
-                scheme.starts_with("redis")
-                    && scheme.bytes().all(|byte| byte.is_ascii_lowercase() || b"+-".contains(&byte))
-            })
+            let rest = &word[at + 1..];
+            let other = rest.strip_prefix(REFERENCE).and_then(|rest| rest.split(',').next());
+            Address::begins(rest) || other.is_some_and(is_name)
         };
         while let Some((at, _)) = word.match_indices(',').find(|(at, _)| separates(word, *at)) {
             found.push(&word[..at]);
@@ -337,6 +381,12 @@ fn addresses(text: &str) -> Vec<&str> {
     }
     let found = found.into_iter().map(|address| address.trim_matches(','));
     found.filter(|address| !address.is_empty()).collect()
+}
+
+/// Whether it can be that of a variable.
+fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_plain)
 }
 
 fn drift(text: &str) -> Result<(u32, Duration), &'static str> {

@@ -24,7 +24,7 @@ use crate::{
     log,
     proto::{Error, HoldTicket},
     redisson::Redisson,
-    voter::{Replies, Voter},
+    voter::{Address, Replies, Voter},
 };
 
 /// A client of a set of voters; makes locks. Clones are the same client.
@@ -47,14 +47,8 @@ pub struct Quorate {
 }
 
 impl Quorate {
-    /// Connects to independent servers with the default settings:
-    /// `redis://[user:password@]host[:port][/database]`,
-    /// `redis-sentinel://[user:password@]host[:port][,host[:port]...]/service[/database]`, either
-    /// with `rediss` in front and the feature `tls`, or on Unix `redis+unix:///path/to/socket`.
-    ///
-    /// Behind `redis-sentinel` stand all sentinels of the service, of which a majority must answer.
-    /// User and password are those of the servers; the sentinels' own are parameters:
-    /// `?sentinel_user=..&sentinel_password=..`.
+    /// Connects to independent servers with the default settings. An [`Address`] is a text, as
+    /// `redis://user:password@10.0.0.1:7000`, or made of its parts.
     ///
     /// Succeeds when a majority answers, and goes on trying to reach the rest in the background.
     ///
@@ -91,7 +85,7 @@ impl Quorate {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn connect<A: AsRef<str>>(
+    pub async fn connect<A: Into<Address>>(
         addresses: impl IntoIterator<Item = A>,
     ) -> Result<Self, Error> {
         Self::builder().voters(addresses).connect().await

@@ -1,6 +1,6 @@
 //! The voters of a client: as the user names them, and as they are once their addresses are read.
 
-use std::{fmt, slice, sync::Arc};
+use std::{slice, sync::Arc};
 
 #[cfg(feature = "embedded")]
 use crate::embedded::EmbeddedVoter;
@@ -8,7 +8,9 @@ use crate::{
     clock::Clock,
     proto::{Error, Quorum},
     settings::Settings,
-    voter::{Address, ClusterNode, Looks, Node, Security, SingleNode, Topology, VoterEvents},
+    voter::{
+        Access, Address, ClusterNode, Looks, Node, Security, SingleNode, Topology, VoterEvents,
+    },
 };
 
 /// A set of voters: what a [`Builder`](crate::Builder) has, or what its voters
@@ -37,14 +39,14 @@ impl VoterSet {
         Self::default()
     }
 
-    /// Adds a server; see [`Quorate::connect`](crate::Quorate::connect) for addresses.
-    pub fn voter(mut self, address: impl AsRef<str>) -> Self {
-        self.sources.push(Source::Address(Secret(address.as_ref().to_owned())));
+    /// Adds a server.
+    pub fn voter(mut self, address: impl Into<Address>) -> Self {
+        self.sources.push(Source::Address(address.into()));
         self
     }
 
     /// Adds servers.
-    pub fn voters<A: AsRef<str>>(self, addresses: impl IntoIterator<Item = A>) -> Self {
+    pub fn voters<A: Into<Address>>(self, addresses: impl IntoIterator<Item = A>) -> Self {
         addresses.into_iter().fold(self, Self::voter)
     }
 
@@ -62,19 +64,19 @@ impl VoterSet {
     }
 }
 
-impl<A: AsRef<str>, const N: usize> From<[A; N]> for VoterSet {
+impl<A: Into<Address>, const N: usize> From<[A; N]> for VoterSet {
     fn from(addresses: [A; N]) -> Self {
         Self::new().voters(addresses)
     }
 }
 
-impl<A: AsRef<str>> From<&[A]> for VoterSet {
+impl<A: Clone + Into<Address>> From<&[A]> for VoterSet {
     fn from(addresses: &[A]) -> Self {
-        Self::new().voters(addresses)
+        Self::new().voters(addresses.iter().cloned())
     }
 }
 
-impl<A: AsRef<str>> From<Vec<A>> for VoterSet {
+impl<A: Into<Address>> From<Vec<A>> for VoterSet {
     fn from(addresses: Vec<A>) -> Self {
         Self::new().voters(addresses)
     }
@@ -126,7 +128,7 @@ pub enum SharedPrimaries {
 #[derive(Clone, Debug)]
 #[must_use = "it does nothing until a builder has it"]
 pub struct Cluster {
-    seeds: Vec<Secret>,
+    seeds: Vec<Address>,
     /// How many votes it casts.
     voters: u16,
     shared: SharedPrimaries,
@@ -138,9 +140,9 @@ impl Cluster {
 
     /// The cluster of these servers. It is found if one of them answers, so name several. All
     /// servers of the cluster are logged in to as the first of these.
-    pub fn new<A: AsRef<str>>(addresses: impl IntoIterator<Item = A>) -> Self {
-        let seeds = addresses.into_iter().map(|address| Secret(address.as_ref().to_owned()));
-        Self { seeds: seeds.collect(), voters: 1, shared: SharedPrimaries::default() }
+    pub fn new<A: Into<Address>>(addresses: impl IntoIterator<Item = A>) -> Self {
+        let seeds = addresses.into_iter().map(Into::into).collect();
+        Self { seeds, voters: 1, shared: SharedPrimaries::default() }
     }
 
     /// How many votes the cluster casts: 1 to 15, default 1. All clients of its locks must say the
@@ -158,7 +160,7 @@ impl Cluster {
 
     /// Starts to look at the cluster. `again`: it has other votes with another number of voters,
     /// which the labels tell apart.
-    fn origins(&self, seeds: Vec<Address>, again: bool) -> Result<Vec<Origin>, Error> {
+    fn origins(&self, seeds: Vec<Access>, again: bool) -> Result<Vec<Origin>, Error> {
         let Some(first) = seeds.first() else {
             return Err(Error::invalid("a cluster has no address"));
         };
@@ -198,45 +200,35 @@ impl Cluster {
 /// Where voters are.
 #[derive(Clone, Debug)]
 enum Source {
-    Address(Secret),
+    Address(Address),
     Cluster(Cluster),
     #[cfg(feature = "embedded")]
     Embedded(EmbeddedVoter),
 }
 
-/// An address as the user wrote it, which is shown nowhere: there may be a password in it.
-#[derive(Clone)]
-struct Secret(String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<address>")
-    }
-}
-
 /// A source whose addresses could be read.
 struct ReadSource<'a> {
     source: &'a Source,
-    addresses: Vec<Address>,
+    servers: Vec<Access>,
 }
 
 impl<'a> ReadSource<'a> {
     fn read(source: &'a Source, security: &Security) -> Result<Self, Error> {
-        let written: &[Secret] = match source {
+        let addresses: &[Address] = match source {
             Source::Address(address) => slice::from_ref(address),
             Source::Cluster(cluster) => &cluster.seeds,
             #[cfg(feature = "embedded")]
             Source::Embedded(_) => &[],
         };
-        let addresses = written.iter().map(|Secret(text)| Address::parse(text, security));
-        Ok(Self { source, addresses: addresses.collect::<Result<_, _>>()? })
+        let servers = addresses.iter().map(|address| Access::new(address, security));
+        Ok(Self { source, servers: servers.collect::<Result<_, _>>()? })
     }
 
     /// Its voters. `again`: another source has voters of the same cluster.
     fn origins(&self, again: bool) -> Result<Vec<Origin>, Error> {
         Ok(match self.source {
-            Source::Cluster(cluster) => cluster.origins(self.addresses.clone(), again)?,
-            Source::Address(_) => self.addresses.iter().map(Origin::single).collect(),
+            Source::Cluster(cluster) => cluster.origins(self.servers.clone(), again)?,
+            Source::Address(_) => self.servers.iter().map(Origin::single).collect(),
             #[cfg(feature = "embedded")]
             Source::Embedded(voter) => vec![Origin::embedded(voter.clone())],
         })
@@ -246,9 +238,9 @@ impl<'a> ReadSource<'a> {
     /// for the login; clusters where they have an address in common and as many votes.
     fn is_same(&self, other: &Self) -> bool {
         match (self.source, other.source) {
-            (Source::Address(_), Source::Address(_)) => self.shares_an_address(other),
+            (Source::Address(_), Source::Address(_)) => self.shares_a_server(other),
             (Source::Cluster(one), Source::Cluster(also)) => {
-                one.voters == also.voters && self.shares_an_address(other)
+                one.voters == also.voters && self.shares_a_server(other)
             }
             #[cfg(feature = "embedded")]
             (Source::Embedded(one), Source::Embedded(also)) => one.is_same(also),
@@ -259,13 +251,12 @@ impl<'a> ReadSource<'a> {
     /// Whether both are votes of one cluster, as far as the addresses say.
     fn is_of_one_cluster(&self, other: &Self) -> bool {
         let sources = (self.source, other.source);
-        matches!(sources, (Source::Cluster(_), Source::Cluster(_))) && self.shares_an_address(other)
+        matches!(sources, (Source::Cluster(_), Source::Cluster(_))) && self.shares_a_server(other)
     }
 
-    fn shares_an_address(&self, other: &Self) -> bool {
-        let is_known =
-            |one: &Address| other.addresses.iter().any(|also| one.label() == also.label());
-        self.addresses.iter().any(is_known)
+    fn shares_a_server(&self, other: &Self) -> bool {
+        let is_known = |one: &Access| other.servers.iter().any(|also| one.label() == also.label());
+        self.servers.iter().any(is_known)
     }
 }
 
@@ -300,10 +291,10 @@ impl Origin {
         Self { label, is_inside: false, is_of_a_cluster, start: Box::new(start) }
     }
 
-    fn single(address: &Address) -> Self {
-        let (label, address) = (Arc::clone(address.label()), address.clone());
+    fn single(server: &Access) -> Self {
+        let (label, server) = (Arc::clone(server.label()), server.clone());
         Self::server(label, false, move |listener, looks| {
-            SingleNode::start(&address, listener, looks)
+            SingleNode::start(&server, listener, looks)
         })
     }
 
@@ -349,9 +340,9 @@ impl ConfiguredVoters {
         let sets = [only_new, both, only_old];
         #[cfg(feature = "tls")]
         if security.tls.is_some()
-            && !sets.iter().flatten().flat_map(|source| &source.addresses).any(Address::has_tls)
+            && !sets.iter().flatten().flat_map(|source| &source.servers).any(Access::has_tls)
         {
-            return Err(Error::invalid("TLS is set up, but no address asks for it by `rediss`"));
+            return Err(Error::invalid("TLS is set up, but no address asks for it: `rediss://`"));
         }
         let (mut origins, mut clusters, mut counts) = (Vec::new(), Vec::new(), [0; 3]);
         // Of each source before the number of its cluster.

@@ -23,10 +23,10 @@ pub(crate) use contract::{
 };
 pub(crate) use mailbox::{LateListener, Replies, ReplyTo};
 pub(crate) use request::Request;
-pub use single::Credentials;
 #[cfg(feature = "tls")]
 pub use single::Tls;
-pub(crate) use single::{Address, Looks, Provider, Security, SingleNode, sha1_hash};
+pub(crate) use single::{Access, Looks, Provider, Security, SingleNode, sha1_hash};
+pub use single::{Address, Credentials};
 pub(crate) use single_flight::SingleFlight;
 pub(crate) use standings::{Standings, VoterLayout};
 pub(crate) use task::VoterReply;

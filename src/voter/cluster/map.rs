@@ -28,7 +28,7 @@ use crate::{
     proto::Cause,
     scripts::Value,
     voter::{
-        Address, Outcome, VoterEvents, lock,
+        Access, Outcome, VoterEvents, lock,
         pauses::Pauses,
         seat::{SLOTS, Seat, led_into},
         single::Inquirer,
@@ -355,7 +355,7 @@ fn rank(slot: u16) -> u32 {
 #[derive(Default)]
 pub(crate) struct Topology {
     /// Where the user says that servers are.
-    seeds: Vec<Address>,
+    seeds: Vec<Access>,
     /// With which of those that serve it begins: not all clients with the same.
     first: usize,
     news: watch::Sender<TopologyNews>,
@@ -369,7 +369,7 @@ pub(crate) struct Topology {
 }
 
 /// A connection by which a server told of its cluster.
-type Kept = (Address, Arc<Inquirer>);
+type Kept = (Access, Arc<Inquirer>);
 
 /// The latest map.
 #[derive(Clone, Debug, Default)]
@@ -382,7 +382,7 @@ pub(super) struct TopologyNews {
 }
 
 impl Topology {
-    pub(crate) fn new(seeds: Vec<Address>) -> Arc<Self> {
+    pub(crate) fn new(seeds: Vec<Access>) -> Arc<Self> {
         let first = rand::random_range(0..usize::from(u16::MAX));
         Arc::new(Self { seeds, first, ..Self::default() })
     }
@@ -400,8 +400,8 @@ impl Topology {
         Arc::clone(&self.news.borrow().map)
     }
 
-    /// The address of a server of this cluster.
-    pub(super) fn address(&self, (host, port): &Endpoint) -> Address {
+    /// How to reach a server of this cluster.
+    pub(super) fn access(&self, (host, port): &Endpoint) -> Access {
         self.seeds[0].at(host, *port)
     }
 
@@ -418,19 +418,19 @@ impl Topology {
     ///
     /// `kept`: a connection to the one that answered last, which is used again.
     async fn ask(&self, kept: &mut Option<Kept>) -> Outcome<Vec<ClusterServer>> {
-        let mut places: Vec<Address> =
-            lock(&self.hints).drain().map(|at| self.address(&at)).collect();
+        let mut places: Vec<Access> =
+            lock(&self.hints).drain().map(|at| self.access(&at)).collect();
         let map = self.map();
         let mut serving = map.servers(Seat::new(0, 1));
         if let Some(first) = self.first.checked_rem(serving.len()) {
             serving.rotate_left(first);
         }
-        places.extend(serving.into_iter().map(|(_, at)| self.address(at)));
+        places.extend(serving.into_iter().map(|(_, at)| self.access(at)));
         places.extend(self.seeds.iter().cloned());
         let mut asked = HashSet::new();
-        places.retain(|address| asked.insert(Arc::clone(address.label())));
+        places.retain(|access| asked.insert(Arc::clone(access.label())));
         let before = kept.take();
-        let answers = stream::iter(places).map(|address| self.ask_one(address, before.as_ref()));
+        let answers = stream::iter(places).map(|access| self.ask_one(access, before.as_ref()));
         // Several at once, as one that hangs must not hold up the others.
         let mut answers = pin!(answers.buffer_unordered(AT_ONCE));
         let mut known = Err(Cause::Unheard);
@@ -452,23 +452,23 @@ impl Topology {
 
     async fn ask_one(
         &self,
-        address: Address,
+        access: Access,
         kept: Option<&Kept>,
     ) -> Outcome<(Vec<ClusterServer>, Kept)> {
-        if let Some((_, by)) = kept.filter(|(kept, _)| kept.label() == address.label()) {
-            match self.ask_by(&address, by).await {
+        if let Some((_, by)) = kept.filter(|(kept, _)| kept.label() == access.label()) {
+            match self.ask_by(&access, by).await {
                 // Its connection has ended since then.
                 Err(Cause::Broken(_) | Cause::Unreachable(_)) => {}
-                told => return told.map(|servers| (servers, (address, Arc::clone(by)))),
+                told => return told.map(|servers| (servers, (access, Arc::clone(by)))),
             }
         }
-        let by = Arc::new(Inquirer::connect(address.clone()).await?);
-        Ok((self.ask_by(&address, &by).await?, (address, by)))
+        let by = Arc::new(Inquirer::connect(access.clone()).await?);
+        Ok((self.ask_by(&access, &by).await?, (access, by)))
     }
 
-    async fn ask_by(&self, address: &Address, by: &Inquirer) -> Outcome<Vec<ClusterServer>> {
+    async fn ask_by(&self, access: &Access, by: &Inquirer) -> Outcome<Vec<ClusterServer>> {
         match by.ask("CLUSTER", &["NODES"]).await? {
-            Value::Text(text) => read(&text, address.host(), self.seeds[0].has_tls()),
+            Value::Text(text) => read(&text, access.host(), self.seeds[0].has_tls()),
             other => Err(Cause::Rejected(format!("CLUSTER NODES answers {other:?}").into())),
         }
     }
@@ -512,7 +512,7 @@ impl Topology {
         loop {
             let again = match &*kept {
                 // The one that answered last, unless others may know more.
-                Some((address, by)) if !has_reason => self.ask_by(address, by).await.ok(),
+                Some((access, by)) if !has_reason => self.ask_by(access, by).await.ok(),
                 _ => None,
             };
             let answer = match again.filter(|servers| self.map().follows(servers)) {

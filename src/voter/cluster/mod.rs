@@ -179,7 +179,7 @@ impl ClusterVoter {
         let key = self.looks.fingerprint.as_ref();
         let fingerprint = key.and_then(|key| self.topology.map().fingerprint(shard, key));
         let looks = Looks { fingerprint, shard, seat: Some(self.seat), ..self.looks.clone() };
-        let node = SingleNode::start(&self.topology.address(at), Arc::clone(&self.listener), looks);
+        let node = SingleNode::start(&self.topology.access(at), Arc::clone(&self.listener), looks);
         let branch = Branch { shard, at: at.clone(), node };
         branches.insert(at.clone(), branch.clone());
         branch

@@ -1,292 +1,603 @@
-//! A voter's address: checked, and without its credentials wherever it is shown; and credentials
-//! that are asked for before each connection.
+//! The address of a voter: made of parts, or read from a text as Redis clients write them.
 
-use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    fmt::{self, Write as _},
+    net::Ipv6Addr,
+};
 
-use futures::{FutureExt, future::BoxFuture};
-use tokio::time::timeout;
 use url::Url;
 
-#[cfg(feature = "tls")]
-use super::carrier::TlsConnector;
-use super::{
-    Security,
-    carrier::{Config, RespVersion, Server, ServerConfig},
-};
+use super::credentials::Credentials;
 use crate::proto::Error;
-#[cfg(feature = "tls")]
-use crate::voter::{SingleFlight, Tls};
 
-/// How long whoever is asked for credentials may take.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Where a server is and how to log in there.
-#[derive(Clone)]
-pub(crate) struct Address {
-    label: Arc<str>,
-    pub(super) secured: Secured,
-    /// Who is to be asked where the server is.
-    pub(super) sentinels: Option<Arc<Sentinels>>,
-    /// Who is to be asked for credentials: nobody where the address has some.
-    pub(super) provider: Option<Provider>,
+/// The address of a server. A text is one too: whatever takes an `Address` takes `&str` and
+/// `String`.
+///
+/// In a text, user and password are percent-encoded:
+///
+/// - `redis://[user:password@]host[:port][/database]`: a server; port 6379 if none is given.
+/// - `redis+unix://[user:password@]/path/to/socket[?db=number]`: a server by its socket (Unix).
+/// - `redis-sentinel://[user:password@]host[:port][,host[:port]..]/service[/database]`: the primary
+///   that sentinels name; port 26379 if none is given.
+///
+/// `rediss` and `rediss-sentinel` are the same with TLS (feature `tls`). Behind `redis-sentinel`
+/// stand all sentinels of the service, of which a majority must answer. User and password are those
+/// of the servers; the sentinels' own are parameters: `?sentinel_user=..&sentinel_password=..`.
+///
+/// What other Redis clients write is read, too (`valkey://`, `unix://`, `?database=3`), or refused
+/// with the text that is meant here. Whether an address can be used is checked by
+/// [`connect`](crate::Builder::connect). No error and no `Debug` output shows a password.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn connect(password: &str) -> Result<(), quorate::Error> {
+/// use quorate::{Address, Credentials, Quorate};
+///
+/// // Nothing is percent-encoded.
+/// let login = Credentials::new("quorate", password);
+/// let server = |host| Address::new(host).tls().credentials(login.clone());
+/// let quorum = Quorate::connect(["10.0.0.1", "10.0.0.2", "10.0.0.3"].map(server)).await?;
+///
+/// // A text, with a password beside it.
+/// let primary = Address::from("redis-sentinel://10.0.0.4,10.0.0.5,10.0.0.6/locks");
+/// let builder = Quorate::builder().voter(primary.credentials(login));
+/// # let _ = (quorum, builder);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+#[must_use = "it does nothing until a builder has it"]
+pub struct Address {
+    /// Or what is wrong with it.
+    read: Result<Parts, String>,
 }
 
-/// Who says where the server is.
-pub(super) struct Sentinels {
-    pub(super) service: String,
-    /// Each with its name, `host:port`.
-    pub(super) all: Vec<(String, Secured)>,
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub(super) site: Site,
+    pub(super) tls: bool,
+    /// With a password that is not empty.
+    pub(super) login: Option<Credentials>,
+    pub(super) database: u8,
 }
 
-/// What connections are made with, and how they are secured.
-#[derive(Clone)]
-pub(super) struct Secured {
-    pub(super) config: Config,
-    /// Where the scheme asks for TLS.
-    #[cfg(feature = "tls")]
-    pub(super) tls: Option<Arc<Tls>>,
-    /// Reads the files of TLS, also for copies of this.
-    #[cfg(feature = "tls")]
-    reading: Arc<SingleFlight<Result<TlsConnector, String>>>,
+/// Where the server is.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Site {
+    /// Its host, an IPv6 address in brackets, and its port.
+    Server(String, u16),
+    /// The path.
+    Socket(String),
+    /// Where sentinels say.
+    Service { name: String, sentinels: Vec<(String, u16)>, login: Option<Credentials> },
 }
-
-const SCHEMES: &str = "redis://, rediss://, redis+unix:// or redis-sentinel://";
 
 impl Address {
-    /// Reads `redis://`, `rediss://`, `redis+unix://`, `redis-sentinel://` and `rediss-sentinel://`
-    /// addresses. No message shows a password, also where the text is not what its writer took it
-    /// for: none has more of it than its hosts, and these only once they could be read.
-    pub(crate) fn parse(text: &str, security: &Security) -> Result<Self, Error> {
-        let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(Error::invalid(without_scheme(text)));
-        };
-        let mut shown = format!("the {scheme}:// address");
-        let read = match scheme {
-            "redis" | "rediss" | "redis+unix" | "redis-sentinel" | "rediss-sentinel" => {
-                Self::read(scheme, rest, security, &mut shown)
-            }
-            "redis-cluster" | "rediss-cluster" => {
-                Err("names a cluster, which is not one server: see `Builder::cluster`".to_owned())
-            }
-            _ => {
-                let why = format!("the address has an unknown scheme; known are {SCHEMES}");
-                return Err(Error::invalid(why));
-            }
-        };
-        read.map_err(|why| Error::invalid(format!("{shown} {why}")))
+    /// A server by its name or IP address, as `10.0.0.1`, `::1` or `locks.example:7000`. Port 6379
+    /// if none is named.
+    pub fn new(host: impl Into<String>) -> Self {
+        let host = host.into();
+        let is_ipv6 = host.parse::<Ipv6Addr>().is_ok();
+        let host = if is_ipv6 { format!("[{host}]") } else { host };
+        let server = host_and_port(&host, 6379).map(|(host, port)| Site::Server(host, port));
+        Self { read: server.map(Parts::at).map_err(|why| format!("the address {why}")) }
     }
 
-    fn read(
-        scheme: &str,
-        rest: &str,
-        security: &Security,
-        shown: &mut String,
-    ) -> Result<Self, String> {
-        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    /// A server on this machine by the path of its socket, which begins with `/`. Needs Unix.
+    pub fn socket(path: impl Into<String>) -> Self {
+        let path = path.into();
+        let is_path = path.len() > 1 && path.starts_with('/');
+        let socket = is_path.then_some(Site::Socket(path)).map(Parts::at);
+        Self { read: socket.ok_or_else(|| "the address has no path of a socket".to_owned()) }
+    }
+
+    /// At another port. A socket has none, and each sentinel its own.
+    pub fn port(self, port: u16) -> Self {
+        self.with(|parts| match &mut parts.site {
+            Site::Server(_, known) if port != 0 => {
+                *known = port;
+                Ok(())
+            }
+            Site::Server(..) => Err("has port 0"),
+            _ => Err("is no server that has one port"),
+        })
+    }
+
+    /// What the server is logged in to with.
+    pub fn credentials(self, credentials: Credentials) -> Self {
+        self.with(|parts| {
+            parts.login = Some(checked(credentials)?);
+            Ok(())
+        })
+    }
+
+    /// What the sentinels are logged in to with, if the address names some.
+    pub fn sentinel_credentials(self, credentials: Credentials) -> Self {
+        self.with(|parts| {
+            let Site::Service { login, .. } = &mut parts.site else {
+                return Err("names no sentinels");
+            };
+            *login = Some(checked(credentials)?);
+            Ok(())
+        })
+    }
+
+    /// Another database than 0. A cluster has none.
+    pub fn database(self, database: u8) -> Self {
+        self.with(|parts| {
+            parts.database = database;
+            Ok(())
+        })
+    }
+
+    /// With TLS (feature `tls`), as `Builder::tls` sets it up.
+    pub fn tls(self) -> Self {
+        self.with(|parts| {
+            parts.tls = !matches!(parts.site, Site::Socket(_));
+            parts.tls.then_some(()).ok_or("is a socket, which has no TLS")
+        })
+    }
+
+    /// The address as a text, for settings that are texts (`QUORATE_VOTERS`). It has the password.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid): the address cannot be used.
+    pub fn to_url(&self) -> Result<String, Error> {
+        Ok(self.parts()?.text(false))
+    }
+
+    pub(super) fn parts(&self) -> Result<&Parts, Error> {
+        self.read.as_ref().map_err(|why| Error::invalid(why.clone()))
+    }
+
+    /// Whether a text begins as addresses do.
+    pub(crate) fn begins(text: &str) -> bool {
+        text.split_once("://").is_some_and(|(scheme, _)| Scheme::of(scheme).is_some())
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Parts) -> Result<(), &'static str>) -> Self {
+        if let Ok(parts) = &mut self.read
+            && let Err(why) = change(parts)
+        {
+            self.read = Err(format!("`{}` {why}", parts.text(true)));
+        }
+        self
+    }
+}
+
+impl<T: AsRef<str> + ?Sized> From<&T> for Address {
+    fn from(text: &T) -> Self {
+        Self { read: read(text.as_ref()) }
+    }
+}
+
+impl From<String> for Address {
+    fn from(text: String) -> Self {
+        Self::from(&text)
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.read {
+            Ok(parts) => write!(f, "Address({})", parts.text(true)),
+            Err(why) => write!(f, "Address({why})"),
+        }
+    }
+}
+
+impl Parts {
+    fn at(site: Site) -> Self {
+        Self { site, tls: false, login: None, database: 0 }
+    }
+
+    /// What voters are called by: without user and password.
+    pub(super) fn label(&self) -> String {
+        match &self.site {
+            Site::Server(host, port) => format!("{host}:{port}{}", self.database("/")),
+            Site::Socket(path) => format!("{path}{}", self.database("?db=")),
+            Site::Service { name, sentinels, .. } => {
+                format!("{name}@{}{}", listed(sentinels), self.database("/"))
+            }
+        }
+    }
+
+    /// As [`read`] takes it. Hidden: with words in place of users and passwords.
+    pub(super) fn text(&self, hidden: bool) -> String {
+        let login = self.login.as_ref().map(|login| login.words(hidden));
+        let login =
+            login.map_or_else(String::new, |(user, password)| format!("{user}:{password}@"));
+        let secured = if self.tls { "s" } else { "" };
+        match &self.site {
+            Site::Server(..) => {
+                let bare = Self { login: None, ..self.clone() };
+                format!("redis{secured}://{login}{}", bare.label())
+            }
+            Site::Socket(path) => {
+                let path = encoded(path, "/");
+                format!("redis+unix://{login}{path}{}", self.database("?db="))
+            }
+            Site::Service { name, sentinels, login: own } => {
+                let (all, database) = (listed(sentinels), self.database("/"));
+                let own = match own.as_ref().map(|own| own.words(hidden)) {
+                    None => String::new(),
+                    Some((user, password)) if user.is_empty() => {
+                        format!("?sentinel_password={password}")
+                    }
+                    Some((user, password)) => {
+                        format!("?sentinel_user={user}&sentinel_password={password}")
+                    }
+                };
+                format!("redis{secured}-sentinel://{login}{all}/{name}{database}{own}")
+            }
+        }
+    }
+
+    /// Where it is not 0.
+    fn database(&self, begin: &str) -> String {
+        if self.database == 0 { String::new() } else { format!("{begin}{}", self.database) }
+    }
+}
+
+impl Credentials {
+    /// User and password as they stand in a text.
+    fn words(&self, hidden: bool) -> (String, String) {
+        match &self.user {
+            Some(_) if hidden => ("USER".to_owned(), "PASSWORD".to_owned()),
+            None if hidden => (String::new(), "PASSWORD".to_owned()),
+            user => (encoded(user.as_deref().unwrap_or(""), ""), encoded(&self.password, "")),
+        }
+    }
+}
+
+/// What a text can say.
+fn checked(Credentials { user, password }: Credentials) -> Result<Credentials, &'static str> {
+    if password.is_empty() {
+        return Err("has credentials without a password");
+    }
+    Ok(Credentials { user: user.filter(|user| !user.is_empty()), password })
+}
+
+fn listed(hosts: &[(String, u16)]) -> String {
+    let hosts: Vec<_> = hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
+    hosts.join(",")
+}
+
+/// What a scheme names.
+#[derive(Clone, Copy, PartialEq)]
+enum Scheme {
+    Server,
+    Socket,
+    Sentinels,
+    Cluster,
+}
+
+const SCHEMES: &str = "redis://, rediss://, redis+unix:// and redis-sentinel://";
+
+impl Scheme {
+    /// And whether with TLS.
+    fn of(scheme: &str) -> Option<(Self, bool)> {
+        let scheme = scheme.to_ascii_lowercase();
+        let (family, kind) = scheme.split_at(scheme.find(['+', '-']).unwrap_or(scheme.len()));
+        let tls = match family {
+            "redis" | "valkey" => false,
+            "rediss" | "valkeys" => true,
+            "unix" if kind.is_empty() => return Some((Self::Socket, false)),
+            _ => return None,
+        };
+        match kind {
+            "" => Some((Self::Server, tls)),
+            "+ssl" | "+tls" => Some((Self::Server, true)),
+            "+unix" | "+uds" | "+socket" | "-socket" => {
+                Some((Self::Socket, false)).filter(|_| !tls)
+            }
+            "-sentinel" | "+sentinel" => Some((Self::Sentinels, tls)),
+            "-cluster" | "+cluster" => Some((Self::Cluster, tls)),
+            _ => None,
+        }
+    }
+}
+
+// Why an address is refused that could be read.
+const ALONE: &str = "names several servers, and each voter has an address of its own";
+const CLUSTER: &str = "names a cluster, whose servers are given to `Builder::cluster`";
+const FOREIGN: &str = "has a parameter that addresses do not have here";
+const ONE_WORD: &str = "has one word before the `@`, and it may be a password";
+const RESP2: &str = "asks for another protocol than RESP3";
+const SENTINELS: &str = "names a service of sentinels, whose own login is `sentinel_user` and \
+                         `sentinel_password`";
+const UNVERIFIED: &str = "has a setting of TLS: certificates are always checked, by the \
+                          authorities of `Tls::ca_file`";
+
+/// Reads an address. Where its form is refused, the message has the one that is taken. No message
+/// shows a password, also where the text is not what its writer took it for: none has more of it
+/// than its hosts, its path and its service, and these only once they could be read.
+fn read(text: &str) -> Result<Parts, String> {
+    let Some((name, rest)) = text.split_once("://") else { return Err(without_scheme(text)) };
+    let Some((scheme, tls)) = Scheme::of(name) else {
+        return Err(format!("the address has an unknown scheme; known are {SCHEMES}"));
+    };
+    let mut reader = Reader { scheme, tls, refused: None };
+    let why = match (reader.read(rest), reader.refused) {
+        (Ok(parts), None) => return Ok(parts),
+        (Ok(parts), Some(why)) => format!("{why}: write `{}`", parts.text(true)),
+        (Err(why), _) => why,
+    };
+    Err(format!("the {name}:// address {why}"))
+}
+
+/// What is wrong with a text that says nothing of a scheme.
+fn without_scheme(text: &str) -> String {
+    if text.is_empty() {
+        return "the address is empty".to_owned();
+    }
+    if text.starts_with("env:") {
+        let instead = "`QUORATE_VOTERS=env:NAME`";
+        return format!("the address names a variable, which only variables do: {instead}");
+    }
+    let bare = text.strip_prefix("//").unwrap_or(text);
+    let (scheme, rest) = match bare {
+        path if path.starts_with('/') => (Scheme::Socket, path.to_owned()),
+        // A number is a port to clients that take one.
+        port if port.parse::<u16>().is_ok() => (Scheme::Server, format!(":{port}")),
+        host => (Scheme::Server, host.to_owned()),
+    };
+    match (Reader { scheme, tls: false, refused: None }).read(&rest) {
+        Ok(parts) => format!("the address has no scheme: write `{}`", parts.text(true)),
+        Err(_) => format!("the address has no scheme; known are {SCHEMES}"),
+    }
+}
+
+/// Reads what stands behind a scheme, also where that is refused.
+struct Reader {
+    scheme: Scheme,
+    tls: bool,
+    /// The first reason.
+    refused: Option<&'static str>,
+}
+
+impl Reader {
+    /// Or what cannot be read.
+    fn read(&mut self, text: &str) -> Result<Parts, String> {
+        let (authority, tail) = text.split_at(text.find(['/', '?', '#']).unwrap_or(text.len()));
         let (user, hosts) = authority.split_once('@').unwrap_or(("", authority));
         if hosts.contains('@') || tail.contains('@') {
             return Err("has an `@` too many; in a password or a path it is written %40".to_owned());
         }
-        if tail.contains('#') {
-            return Err("has a `#`; in a password it is written %23".to_owned());
-        }
+        let (tail, fragment) = match tail.split_once('#') {
+            Some((tail, fragment)) => (tail, Some(fragment)),
+            None => (tail, None),
+        };
         let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
-        let (login, mut sentinels) = (login(user)?, None);
-        let (label, server, database) = match scheme {
-            "redis+unix" if !hosts.is_empty() && user.is_empty() => {
-                return Err("has a host, but a socket has none: its path begins with the third \
-                            slash"
-                    .to_owned());
+        let mut parameters = self.parameters(query)?;
+        match (self.scheme, fragment) {
+            (_, None) => {}
+            (Scheme::Server, Some("insecure")) => self.refuse(UNVERIFIED),
+            // As Lettuce writes it. Behind a password it may be the rest of that.
+            (Scheme::Sentinels, Some(name))
+                if parameters.password.is_none() && parameters.sentinel_password.is_none() =>
+            {
+                set(&mut parameters.service, name.to_owned())?;
             }
-            "redis+unix" => socket(path, query)?,
-            "redis" | "rediss" => {
-                if hosts.contains(',') {
-                    return Err("has others behind it: give each voter by itself".to_owned());
+            _ => return Err("has a `#`; in a password it is written %23".to_owned()),
+        }
+        if self.scheme == Scheme::Server && parameters.service.is_some() {
+            self.refuse(SENTINELS);
+            self.scheme = Scheme::Sentinels;
+        }
+        let login = self.login(user, &mut parameters)?;
+        let (site, database) = match self.scheme {
+            Scheme::Socket => (self.socket(hosts, user, path, &parameters)?, ""),
+            Scheme::Server | Scheme::Cluster => (self.server(hosts, &parameters)?, path),
+            Scheme::Sentinels => parameters.service(hosts, path)?,
+        };
+        let database = match (database.trim_matches('/'), parameters.database.as_deref()) {
+            // What stands behind the first of several may be the next.
+            (_, None) if self.refused == Some(ALONE) => 0,
+            (number, None) | ("", Some(number)) => database_number(number)?,
+            (one, Some(other)) if one == other => database_number(one)?,
+            _ => return Err("has two databases".to_owned()),
+        };
+        Ok(Parts { site, tls: self.tls, login, database })
+    }
+
+    fn refuse(&mut self, why: &'static str) {
+        self.refused.get_or_insert(why);
+    }
+
+    fn parameters(&mut self, query: &str) -> Result<Parameters, &'static str> {
+        let mut read = Parameters::default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let mut node = None;
+            // Clients differ: `sentinel_username`, `sentinelUsername`.
+            let part = match &*name.to_ascii_lowercase().replace('_', "") {
+                "db" | "database" => &mut read.database,
+                "user" | "username" => &mut read.user,
+                "pass" | "password" => &mut read.password,
+                "sentinelmasterid" | "sentinelservicename" | "servicename" | "mastername" => {
+                    &mut read.service
                 }
-                if tail.contains('?') {
-                    return Err("has a `?`, but takes no parameters; in a password it is written \
-                                %3F"
-                    .to_owned());
+                "sentineluser" | "sentinelusername" => &mut read.sentinel_user,
+                "sentinelpassword" => &mut read.sentinel_password,
+                "node" | "addr" => &mut node,
+                "protocol" if ["3", "resp3"].contains(&value) => continue,
+                foreign => {
+                    self.refuse(match foreign {
+                        "protocol" => RESP2,
+                        "skipverify" | "sslcertreqs" | "sslcheckhostname" | "verifypeer" => {
+                            UNVERIFIED
+                        }
+                        _ => FOREIGN,
+                    });
+                    continue;
                 }
-                let (host, port) = host_and_port(hosts, 6379)?;
-                *shown = format!("`{scheme}://{hosts}`");
-                let database = database(path.strip_prefix('/').unwrap_or_default())?;
-                let label = labelled(format!("{host}:{port}"), database);
-                (label, server_at(&host, port), database)
+            };
+            let value = decode(value).filter(|value| !value.is_empty());
+            set(part, value.ok_or("has a parameter that is empty or not percent-encoded UTF-8")?)?;
+            read.nodes.extend(node);
+        }
+        Ok(read)
+    }
+
+    /// That of the server. Sentinels have parameters of their own.
+    fn login(
+        &mut self,
+        text: &str,
+        parameters: &mut Parameters,
+    ) -> Result<Option<Credentials>, &'static str> {
+        let (user, password) = text.split_once(':').unwrap_or((text, ""));
+        for (part, text) in [(&mut parameters.user, user), (&mut parameters.password, password)] {
+            let text = decode(text).ok_or("has credentials that are not percent-encoded UTF-8")?;
+            if !text.is_empty() {
+                set(part, text)?;
             }
-            _ => {
-                if hosts.split(',').all(|host| host_and_port(host, 26379).is_ok()) {
-                    *shown = format!("`{scheme}://{hosts}`");
-                }
-                let secured = |config| Secured::new(config, scheme, security);
-                let all = all_sentinels(hosts, query, secured)?;
-                let (service, database) = service(path)?;
-                let names: Vec<&str> = all.iter().map(|(name, _)| &**name).collect();
-                let label = labelled(format!("{service}@{}", names.join(",")), database);
-                sentinels = Some(Arc::new(Sentinels { service: service.to_owned(), all }));
-                // Where the server is has to be asked.
-                let server = ServerConfig::Centralized { server: Server::new(String::new(), 0) };
-                (label, server, database)
+        }
+        match (parameters.user.take(), parameters.password.take()) {
+            (None, None) => Ok(None),
+            (user, Some(password)) => Ok(Some(Credentials { user, password })),
+            (user, None) => {
+                // One word is a password to some clients, and a user to others.
+                let is_one_word = !text.is_empty() && !text.contains(':');
+                self.refuse(if is_one_word { ONE_WORD } else { "has a user without a password" });
+                let user = user.filter(|_| !is_one_word);
+                Ok(Some(Credentials { user, password: String::new() }))
+            }
+        }
+    }
+
+    fn server(&mut self, hosts: &str, parameters: &Parameters) -> Result<Site, String> {
+        if self.scheme == Scheme::Cluster {
+            self.refuse(CLUSTER);
+        }
+        let (first, others) = hosts.split_once(',').unwrap_or((hosts, ""));
+        if !others.is_empty() || !parameters.nodes.is_empty() {
+            self.refuse(ALONE);
+        }
+        if parameters.are_of_sentinels() {
+            self.refuse(FOREIGN);
+        }
+        let (host, port) = if let Some(ipv6) = bracketed(first) {
+            self.refuse("has an IPv6 address without brackets");
+            host_and_port(&ipv6, 6379)?
+        } else if first.is_empty() || first.starts_with(':') {
+            self.refuse("has no host");
+            host_and_port(&format!("127.0.0.1{first}"), 6379)?
+        } else {
+            host_and_port(first, 6379)?
+        };
+        Ok(Site::Server(host, port))
+    }
+
+    fn socket(
+        &mut self,
+        hosts: &str,
+        user: &str,
+        path: &str,
+        parameters: &Parameters,
+    ) -> Result<Site, &'static str> {
+        if !hosts.is_empty() && user.is_empty() {
+            return Err("has a host, but a socket has none: its path begins with the third slash");
+        }
+        if parameters.are_of_sentinels() || !parameters.nodes.is_empty() {
+            self.refuse(FOREIGN);
+        }
+        let path = decode(path).ok_or("has a path that is not percent-encoded UTF-8")?;
+        let path = Some(path).filter(|path| path.len() > 1);
+        path.map(Site::Socket).ok_or("has no path of a socket")
+    }
+}
+
+/// What stands behind the question mark, in the words of any client.
+#[derive(Default)]
+struct Parameters {
+    database: Option<String>,
+    user: Option<String>,
+    password: Option<String>,
+    /// The name by which sentinels know the servers.
+    service: Option<String>,
+    sentinel_user: Option<String>,
+    sentinel_password: Option<String>,
+    /// Further servers, or sentinels.
+    nodes: Vec<String>,
+}
+
+impl Parameters {
+    fn are_of_sentinels(&self) -> bool {
+        [&self.service, &self.sentinel_user, &self.sentinel_password].iter().any(|it| it.is_some())
+    }
+
+    /// What only sentinels have, and the database.
+    fn service<'a>(&self, hosts: &str, path: &'a str) -> Result<(Site, &'a str), String> {
+        let mut sentinels = Vec::new();
+        for host in hosts.split(',').chain(self.nodes.iter().map(String::as_str)) {
+            let sentinel = host_and_port(host, 26379)?;
+            if sentinels.contains(&sentinel) {
+                return Err("names a sentinel twice, and each has one voice".to_owned());
+            }
+            sentinels.push(sentinel);
+        }
+        let path = path.strip_prefix('/').unwrap_or_default();
+        let (name, database) = match &self.service {
+            Some(name) => (name.as_str(), path),
+            None => path.split_once('/').unwrap_or((path, "")),
+        };
+        if name.is_empty() {
+            return Err("has no service: `/name` behind the sentinels".to_owned());
+        }
+        // What sentinels allow.
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)) {
+            let why = "has a service with characters other than letters, digits and `.-_`";
+            return Err(why.to_owned());
+        }
+        let login = match (self.sentinel_user.clone(), self.sentinel_password.clone()) {
+            (user, Some(password)) => Some(Credentials { user, password }),
+            (None, None) => None,
+            (Some(_), None) => {
+                return Err("has a `sentinel_user` without a `sentinel_password`".to_owned());
             }
         };
-        let secured = Secured::new(config(server, login, database), scheme, security)?;
-        let named = secured.config.password.is_some();
-        let provider = security.credentials.clone().filter(|_| !named);
-        Ok(Self { label: label.into(), secured, sentinels, provider })
-    }
-
-    /// `host:port`, the path of a unix socket, or `service@host:port,host:port` of the sentinels;
-    /// with the database unless it is 0.
-    pub(crate) fn label(&self) -> &Arc<str> {
-        &self.label
-    }
-
-    /// What the next connection is made with. Where there are sentinels, they name the server.
-    pub(super) async fn config(&self) -> Result<Config, Arc<str>> {
-        let mut config = self.secured.fresh().await?;
-        if let Some(provider) = &self.provider {
-            let credentials = provider.ask(&self.label).await?;
-            (config.username, config.password) = (credentials.user, Some(credentials.password));
-        }
-        Ok(config)
-    }
-
-    /// The same way to log in, at another server.
-    pub(in crate::voter) fn at(&self, host: &str, port: u16) -> Self {
-        let mut secured = self.secured.clone();
-        (secured.config.server, secured.config.database) = (server_at(host, port), None);
-        Self { label: format!("{host}:{port}").into(), secured, ..self.clone() }
-    }
-
-    /// The host, where it is not a socket.
-    pub(in crate::voter) fn host(&self) -> &str {
-        match &self.secured.config.server {
-            ServerConfig::Centralized { server } => &server.host,
-            _ => "",
-        }
-    }
-
-    pub(crate) fn has_tls(&self) -> bool {
-        self.secured.config.uses_tls()
-    }
-
-    /// Whether it can name a server of a cluster: those have one database, and nobody else says
-    /// where they are.
-    pub(crate) fn is_of_a_cluster(&self) -> bool {
-        let is_there = matches!(self.secured.config.server, ServerConfig::Centralized { .. });
-        self.secured.config.database.is_none() && self.sentinels.is_none() && is_there
+        Ok((Site::Service { name: name.to_owned(), sentinels, login }, database))
     }
 }
 
-impl Secured {
-    /// With TLS where the scheme says so; or what is wrong with the settings or the files of TLS.
-    #[cfg(feature = "tls")]
-    fn new(config: Config, scheme: &str, security: &Security) -> Result<Self, String> {
-        if !scheme.starts_with("rediss") {
-            return Ok(Self { config, tls: None, reading: Arc::default() });
-        }
-        let tls = security.tls.clone().unwrap_or_default();
-        let config = Config { tls: Some(tls.connector()?.into()), ..config };
-        Ok(Self { config, tls: Some(tls.into()), reading: Arc::default() })
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn new(config: Config, scheme: &str, _: &Security) -> Result<Self, String> {
-        if scheme.starts_with("rediss") {
-            return Err("needs the cargo feature `tls`".to_owned());
-        }
-        Ok(Self { config })
-    }
-
-    /// What the next connection is made with: the files are read again, as certificates that live
-    /// for hours are replaced many times while a client is there.
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(clippy::unused_async, reason = "with TLS it reads files")
-    )]
-    pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
-        #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls.as_ref().filter(|tls| tls.has_files()) {
-            let tls = Arc::clone(tls);
-            // A disk may take its time, and renewals run on this thread.
-            let read = self.reading.outcome(|_| false, move || tls.connector()).await;
-            let read = read.map_err(|error| format!("cannot use TLS: {error}"))?;
-            return Ok(Config { tls: Some(read?.into()), ..self.config.clone() });
-        }
-        Ok(self.config.clone())
-    }
-}
-
-/// What is wrong with a text that says nothing of a scheme; shown where it can hold no password.
-fn without_scheme(text: &str) -> String {
-    let is_place = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
-    if text.is_empty() {
-        return "the address is empty".to_owned();
-    }
-    if text.chars().all(is_place) {
-        return format!("`{text}` is no address: write `redis://{text}`");
-    }
-    format!("the address has no scheme; known are {SCHEMES}")
-}
-
-/// User and password, each where there is one.
-type Login = (Option<String>, Option<String>);
-
-fn login(text: &str) -> Result<Login, &'static str> {
-    let (user, password) = text.split_once(':').unwrap_or((text, ""));
-    let [user, password] = [user, password].map(decode);
-    let both = user.zip(password).ok_or("has credentials that are not percent-encoded UTF-8")?;
-    match both {
-        (user, password) if password.is_empty() && !user.is_empty() => {
-            Err("has a user without a password (`user:password@`, or `:password@`)")
-        }
-        (user, password) => {
-            let given = |text: String| Some(text).filter(|text| !text.is_empty());
-            Ok((given(user), given(password)))
-        }
-    }
-}
-
-fn config(server: ServerConfig, (username, password): Login, database: u8) -> Config {
-    Config {
-        version: RespVersion::RESP3,
-        server,
-        username,
-        password,
-        database: (database != 0).then_some(database),
-        ..Config::default()
-    }
+fn set(part: &mut Option<String>, value: String) -> Result<(), &'static str> {
+    part.replace(value).map_or(Ok(()), |_| Err("has a user, a password or a parameter twice"))
 }
 
 fn host_and_port(text: &str, usual_port: u16) -> Result<(String, u16), String> {
-    let url = Url::parse(&format!("redis://{text}"));
-    let url = url.map_err(|why| format!("has a host that cannot be read: {why}"))?;
+    let unread = |why: &dyn fmt::Display| format!("has a host that cannot be read: {why}");
+    // They would end the host.
+    if text.contains(['@', '/', '?', '#', '\\']) {
+        return Err(unread(&"invalid character"));
+    }
+    let url = Url::parse(&format!("redis://{text}")).map_err(|why| unread(&why))?;
     let host = url.host_str().filter(|host| !host.is_empty()).ok_or("has no host")?;
+    // No name of a host has one, encoded or not.
+    if host.contains('%') {
+        return Err(unread(&"invalid character"));
+    }
     match url.port().unwrap_or(usual_port) {
         0 => Err("has port 0".to_owned()),
         port => Ok((host.to_owned(), port)),
     }
 }
 
-/// What these parameters are, each where it is given.
-fn parameters<const N: usize>(
-    query: &str,
-    known: [&str; N],
-) -> Result<[Option<String>; N], String> {
-    let mut values = [const { None }; N];
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let at = known.iter().position(|known| *known == name);
-        let at =
-            at.ok_or_else(|| format!("has a parameter other than `{}`", known.join("`, `")))?;
-        let value = decode(value).filter(|value| !value.is_empty());
-        let unread = "has a parameter that is empty or not percent-encoded UTF-8";
-        values[at] = Some(value.ok_or(unread)?);
+/// An IPv6 address that has no brackets, in brackets. What is behind the last colon is its port
+/// where the rest is an address too.
+fn bracketed(text: &str) -> Option<String> {
+    let is_ipv6 = |text: &str| text.parse::<Ipv6Addr>().is_ok();
+    match text.rsplit_once(':') {
+        Some((host, port)) if is_ipv6(host) && port.parse::<u16>().is_ok() => {
+            Some(format!("[{host}]:{port}"))
+        }
+        _ => is_ipv6(text).then(|| format!("[{text}]")),
     }
-    Ok(values)
 }
 
-fn database(text: &str) -> Result<u8, &'static str> {
+fn database_number(text: &str) -> Result<u8, &'static str> {
     if text.is_empty() {
         return Ok(0);
     }
@@ -295,63 +606,18 @@ fn database(text: &str) -> Result<u8, &'static str> {
     number.ok_or("has a database that is no number from 0 to 255")
 }
 
-fn labelled(place: String, database: u8) -> String {
-    if database == 0 { place } else { format!("{place}/{database}") }
-}
-
-#[cfg(not(unix))]
-fn socket(_: &str, _: &str) -> Result<(String, ServerConfig, u8), String> {
-    Err("needs Unix: this system has no such sockets".to_owned())
-}
-
-#[cfg(unix)]
-fn socket(path: &str, query: &str) -> Result<(String, ServerConfig, u8), String> {
-    let path = decode(path).ok_or("has a path that is not percent-encoded UTF-8")?;
-    if path.len() < 2 {
-        return Err("has no path of a socket".to_owned());
-    }
-    let [number] = parameters(query, ["db"])?;
-    let number = database(&number.unwrap_or_default())?;
-    let label = if number == 0 { path.clone() } else { format!("{path}?db={number}") };
-    Ok((label, ServerConfig::Unix { path: path.into() }, number))
-}
-
-/// Each with its name.
-fn all_sentinels(
-    hosts: &str,
-    query: &str,
-    secured: impl Fn(Config) -> Result<Secured, String>,
-) -> Result<Vec<(String, Secured)>, String> {
-    let [user, password] = parameters(query, ["sentinel_user", "sentinel_password"])?;
-    if user.is_some() && password.is_none() {
-        return Err("has a `sentinel_user` without a `sentinel_password`".to_owned());
-    }
-    let mut all: Vec<(String, Secured)> = Vec::new();
-    for host in hosts.split(',') {
-        let (host, port) = host_and_port(host, 26379)?;
-        let name = format!("{host}:{port}");
-        if all.iter().any(|(other, _)| *other == name) {
-            return Err("names a sentinel twice, and each has one voice".to_owned());
+/// Percent-encodes all but letters, digits, `-._~` and these.
+fn encoded(text: &str, others: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let sign = char::from(byte);
+        if sign.is_ascii_alphanumeric() || "-._~".contains(sign) || others.contains(sign) {
+            encoded.push(sign);
+        } else {
+            write!(encoded, "%{byte:02X}").expect("memory takes it");
         }
-        let config = config(server_at(&host, port), (user.clone(), password.clone()), 0);
-        // What a sentinel answers is the same in either version, and no old one knows HELLO.
-        all.push((name, secured(Config { version: RespVersion::RESP2, ..config })?));
     }
-    Ok(all)
-}
-
-/// The name by which sentinels know the servers, and the database.
-fn service(path: &str) -> Result<(&str, u8), &'static str> {
-    let path = path.strip_prefix('/').unwrap_or_default();
-    let (service, number) = path.split_once('/').unwrap_or((path, ""));
-    if service.is_empty() {
-        return Err("has no service: `/name` behind the sentinels");
-    }
-    // What sentinels allow.
-    if !service.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)) {
-        return Err("has a service with characters other than letters, digits and `.-_`");
-    }
-    Ok((service, database(number)?))
+    encoded
 }
 
 /// Undoes percent-encoding; `None` where it is broken or not UTF-8.
@@ -365,78 +631,4 @@ fn decode(text: &str) -> Option<String> {
         bytes.extend(rest.as_bytes());
     }
     String::from_utf8(bytes).ok()
-}
-
-/// A server by its host, an IPv6 address in brackets; without these it is the name that a
-/// certificate must carry.
-pub(super) fn server_at(host: &str, port: u16) -> ServerConfig {
-    let server = Server::new(host.to_owned(), port);
-    #[cfg(feature = "tls")]
-    let server =
-        Server { tls_server_name: Some(host.trim_matches(['[', ']']).to_owned().into()), ..server };
-    ServerConfig::Centralized { server }
-}
-
-/// What a server is logged in to with. Never shows its password.
-///
-/// See [`Builder::credentials`](crate::Builder::credentials).
-#[derive(Clone, PartialEq, Eq)]
-pub struct Credentials {
-    pub(super) user: Option<String>,
-    pub(super) password: String,
-}
-
-impl Credentials {
-    /// A user and its password.
-    pub fn new(user: impl Into<String>, password: impl Into<String>) -> Self {
-        Self { user: Some(user.into()), password: password.into() }
-    }
-
-    /// The password of the user `default`, which a server has by `requirepass`.
-    pub fn password(password: impl Into<String>) -> Self {
-        Self { user: None, password: password.into() }
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
-    }
-}
-
-type Fetched = BoxFuture<'static, Result<Credentials, String>>;
-
-/// The user's own function.
-#[derive(Clone)]
-pub(crate) struct Provider(Arc<dyn Fn(&str) -> Fetched + Send + Sync>);
-
-impl Provider {
-    pub(crate) fn new<F, Asked, E>(ask: F) -> Self
-    where
-        F: Fn(&str) -> Asked + Send + Sync + 'static,
-        Asked: Future<Output = Result<Credentials, E>> + Send + 'static,
-        E: fmt::Display,
-    {
-        Self(Arc::new(move |voter| {
-            let asked = ask(voter);
-            async move { asked.await.map_err(|error| error.to_string()) }.boxed()
-        }))
-    }
-
-    /// Asks for those of one voter.
-    pub(crate) async fn ask(&self, voter: &str) -> Result<Credentials, String> {
-        // A panic of the user's must not end the task that keeps up the connection.
-        let asked = async { (self.0)(voter).await };
-        match timeout(PATIENCE, AssertUnwindSafe(asked).catch_unwind()).await {
-            Ok(Ok(answer)) => answer.map_err(|error| format!("no credentials: {error}")),
-            Ok(Err(_)) => Err("no credentials: whoever was asked for them panicked".to_owned()),
-            Err(_) => Err(format!("no credentials within {PATIENCE:?}")),
-        }
-    }
-}
-
-impl fmt::Debug for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<credentials>")
-    }
 }

@@ -13,7 +13,7 @@ use std::{mem, sync::Arc, time::Duration};
 use tokio::time;
 
 use super::{
-    Address, Gate, IDENTIFICATION, LONGEST, PAUSE, Runner,
+    Access, Gate, IDENTIFICATION, LONGEST, PAUSE, Runner,
     carrier::Router,
     dial::{Dialer, Primary, superseded},
     identity::{identify, rename},
@@ -44,12 +44,12 @@ impl Runner {
     /// that listens is made beside each connection.
     pub(super) async fn keep(
         self: Arc<Self>,
-        address: Address,
+        access: Access,
         listener: Arc<dyn VoterEvents>,
         mut channels: Channels,
     ) {
         let mut pauses = Pauses::new(PAUSE, LONGEST);
-        let mut dialer = Dialer::new(address);
+        let mut dialer = Dialer::new(access);
         let mut met = self.meet(&mut dialer).await;
         loop {
             let started = Clock::System.now();

@@ -6,6 +6,7 @@
 
 use std::{
     future,
+    num::NonZeroU16,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -14,8 +15,8 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::time;
 
 use super::{
-    Address,
-    address::{Secured, Sentinels, server_at},
+    Access,
+    access::{Secured, Sentinels, server_at},
     carrier::{Config, Router},
     identity::{ask, setting},
     link::{BACKLOG, CONNECTING, Link, Met, NO_BACKLOG},
@@ -50,18 +51,18 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    pub(super) fn new(address: Address) -> Self {
-        let sentinel_lookup = address.sentinels.as_ref().map(|sentinels| SentinelLookup {
+    pub(super) fn new(access: Access) -> Self {
+        let sentinel_lookup = access.sentinels.as_ref().map(|sentinels| SentinelLookup {
             contacts: sentinels.all.iter().map(|_| Contact::default()).collect(),
             sentinels: Arc::clone(sentinels),
         });
-        let connector = Connector { address, latest: None, patience: CONNECTING };
+        let connector = Connector { access, latest: None, patience: CONNECTING };
         Self { connector, sentinel_lookup, demotions: 0, latest: None }
     }
 
     /// Connects, to whom the sentinels name where there are any.
     pub(super) async fn connect(&mut self) -> Result<(Arc<Link>, Router, Option<Primary>), Reason> {
-        let mut config = self.connector.address.config().await?;
+        let mut config = self.connector.access.config().await?;
         let primary = match &mut self.sentinel_lookup {
             Some(sentinel_lookup) => Some(sentinel_lookup.ask().await?),
             None => None,
@@ -98,7 +99,9 @@ impl Dialer {
         let tenure = tenure.clone().or_else(|| former?.1);
         // Not in the other, by which two voters are known to be one server.
         let mut told = identity.clone();
-        let promotions = self.demotions + named.map_or(0, |primary| primary.epoch);
+        let epoch = named.map_or(0, |primary| primary.epoch);
+        // A sentinel may say any number.
+        let promotions = self.demotions.saturating_add(epoch);
         let counted = (promotions > 0).then(|| promotions.to_string());
         for promotion in counted.iter().chain(&tenure) {
             told.run_id = format!("{}/{promotion}", told.run_id);
@@ -108,10 +111,10 @@ impl Dialer {
     }
 }
 
-/// Makes connections by one address. A server that is too far away for the time that it had gets
+/// Makes connections to one server. A server that is too far away for the time that it had gets
 /// more the next time.
 pub(super) struct Connector {
-    address: Address,
+    access: Access,
     /// The answer to a look-up of its name that was used last.
     latest: Option<Moment>,
     /// How long the next attempt may take.
@@ -125,7 +128,7 @@ impl Connector {
         link: &Link,
     ) -> Result<(Arc<Link>, Router), Reason> {
         let server = link.carrier.server();
-        let config = Config { server, ..self.address.config().await? };
+        let config = Config { server, ..self.access.config().await? };
         self.connect(config, BACKLOG).await
     }
 
@@ -177,9 +180,9 @@ pub(in crate::voter) struct Inquirer {
 
 impl Inquirer {
     /// To a server that no sentinels name.
-    pub(in crate::voter) async fn connect(address: Address) -> Outcome<Self> {
+    pub(in crate::voter) async fn connect(access: Access) -> Outcome<Self> {
         // The user's function has a limit of its own.
-        let config = address.config().await.map_err(|why| Cause::Unreachable(why.into()))?;
+        let config = access.config().await.map_err(|why| Cause::Unreachable(why.into()))?;
         Self::connect_by(config, &mut None).await.map_err(Cause::Unreachable)
     }
 
@@ -325,6 +328,9 @@ async fn ask_for_primary(
 /// From host and port, and from names and values in turn.
 fn primary(address: &[Value], state: &[Value], asked: Moment) -> Option<Primary> {
     let [Value::Text(host), Value::Text(port)] = address else { return None };
+    if host.is_empty() {
+        return None;
+    }
     let field = |name: &str| {
         let pair = state.chunks_exact(2).find(|pair| pair[0] == Value::Text(name.to_owned()))?;
         if let Value::Text(value) = &pair[1] { Some(value.as_str()) } else { None }
@@ -335,9 +341,65 @@ fn primary(address: &[Value], state: &[Value], asked: Moment) -> Option<Primary>
     let tenure = field("role-reported-time")?.parse().ok()?;
     Some(Primary {
         host: if bare_ipv6 { format!("[{host}]") } else { host.clone() },
-        port: port.parse().ok()?,
+        port: port.parse::<NonZeroU16>().ok()?.get(),
         epoch: field("config-epoch")?.parse().ok()?,
         tenure: if noted { Duration::from_millis(tenure) } else { Duration::ZERO },
         asked,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+    use crate::voter::Security;
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let word = "host|ip|port|config-epoch|role-reported-time|[0-9]{1,20}|::1|(?s).{0,12}";
+        let value = prop_oneof![
+            8 => word.prop_map(Value::Text),
+            1 => any::<i64>().prop_map(Value::Int),
+            1 => Just(Value::Nil),
+        ];
+        value.prop_recursive(2, 8, 4, |inner| vec(inner, 0..4).prop_map(Value::List))
+    }
+
+    /// Names and values, most of which are those of a sentinel.
+    fn any_state() -> impl Strategy<Value = Vec<Value>> {
+        let names = ["ip", "port", "config-epoch", "role-reported-time"];
+        let text = |name: &str| Value::Text(name.to_owned());
+        let fields =
+            vec("[0-9]{1,20}|18446744073709551615|::1|10.0.0.1", 4).prop_map(move |values| {
+                let pairs = names.iter().zip(values);
+                pairs.flat_map(|(name, value)| [text(name), Value::Text(value)]).collect()
+            });
+        prop_oneof![vec(any_value(), 0..12), fields]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_sentinel_says_names_a_server_or_nobody(
+            address in prop_oneof![
+                vec(any_value(), 0..4),
+                ("::1|10.0.0.1|", "[0-9]{1,6}")
+                    .prop_map(|(host, port)| vec![Value::Text(host), Value::Text(port)]),
+            ],
+            state in any_state(),
+            demotions in 0..3_u64,
+        ) {
+            let asked = Clock::System.now();
+            let Some(primary) = primary(&address, &state, asked) else { return Ok(()) };
+            prop_assert!(!primary.host.is_empty() && primary.port != 0);
+            prop_assert!(primary.host.starts_with('[') || !primary.host.contains(':'));
+            // It is as old as the sentinel has known it, at most.
+            let access = Access::new(&"redis://a".into(), &Security::default()).unwrap();
+            let mut dialer = Dialer { demotions, ..Dialer::new(access) };
+            let identity = Identity { run_id: "life".into(), age: Duration::MAX, ..Identity::default() };
+            let (life, stamp, tenure, evicts) = (String::new(), None, None, None);
+            let mut met = Met { identity, life, stamp, tenure, evicts, syncs: false };
+            let told = dialer.since_promotion(&mut met, Some(&primary));
+            prop_assert!(told.run_id.starts_with("life") && told.age == primary.tenure);
+        }
+    }
 }

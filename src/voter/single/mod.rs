@@ -6,9 +6,11 @@
 
 // Why two connections, and why fred makes no new one by itself: decision 4 of `docs/design.md`.
 
+mod access;
 mod address;
 mod carrier;
 mod connection;
+mod credentials;
 mod dial;
 mod identity;
 mod link;
@@ -44,12 +46,11 @@ use tokio::{
     time,
 };
 
-pub use self::address::Credentials;
-pub(crate) use self::address::{Address, Provider};
-pub(crate) use self::carrier::sha1_hash;
 pub(super) use self::dial::Inquirer;
 #[cfg(feature = "tls")]
 pub use self::tls::Tls;
+pub(crate) use self::{access::Access, carrier::sha1_hash, credentials::Provider};
+pub use self::{address::Address, credentials::Credentials};
 use self::{
     carrier::{Frame, at_once},
     identity::{ask, look_call},
@@ -120,23 +121,23 @@ impl SingleNode {
     /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
     /// called on a runtime.
     pub(crate) fn start(
-        address: &Address,
+        access: &Access,
         listener: Arc<dyn VoterEvents>,
         looks: Looks,
     ) -> Arc<Self> {
-        let has_sentinels = address.sentinels.is_some();
+        let has_sentinels = access.sentinels.is_some();
         let runner = Arc::new(Runner { looks, has_sentinels, ..Runner::default() });
         let (wishes, asked) = mpsc::unbounded_channel();
         let channels = Channels::new(asked);
 
         let mut tasks = JoinSet::new();
-        tasks.spawn(Arc::clone(&runner).keep(address.clone(), listener, channels));
+        tasks.spawn(Arc::clone(&runner).keep(access.clone(), listener, channels));
         #[cfg(feature = "tls")]
-        if let Some(tls) = &address.secured.tls {
+        if let Some(tls) = &access.secured.tls {
             tasks.spawn(Arc::clone(tls).tell_of_certificate());
         }
 
-        let label = Arc::clone(address.label());
+        let label = Arc::clone(access.label());
         Arc::new(Self { label, runner, wishes, tasks: Mutex::new(tasks) })
     }
 

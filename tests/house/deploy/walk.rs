@@ -11,6 +11,7 @@ use std::{
     process::Command,
 };
 
+use quorate::{Address, Credentials};
 use quorate_tests::prelude::*;
 use tempfile::TempDir;
 
@@ -159,7 +160,8 @@ async fn first_lock(walk: &Walk) -> Result<(), Box<dyn Error>> {
     let password = walk.password();
     let ports: Vec<_> = walk.nodes.iter().map(RedisServer::port).collect();
     let hosts = [ports[0], ports[1], ports[2]].map(|port| format!("127.0.0.1:{port}"));
-    let voters = hosts.map(|host| format!("redis://quorate:{password}@{host}"));
+    let login = Credentials::new("quorate", password);
+    let voters = hosts.map(|host| Address::new(host).credentials(login.clone()));
     let quorum = Quorate::connect(voters).await?;
     let guard = quorum.mutex("first").lock().await?;
     println!("held with {} of 3 votes", guard.votes());

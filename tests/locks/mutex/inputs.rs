@@ -163,7 +163,7 @@ async fn a_password_is_shown_neither_by_clients_nor_by_errors() {
 async fn of_several_addresses_the_one_that_cannot_be_used_is_named_by_its_number() {
     let good = ["redis://127.0.0.1:1", "redis://127.0.0.1:2"];
     for (wrong, why) in
-        [("redis:///1", "the redis:// address has no host"), ("", "the address is empty")]
+        [("redis://a:0", "the redis:// address has port 0"), ("", "the address is empty")]
     {
         let refused = Quorate::connect([good[0], wrong, good[1]]).await.unwrap_err();
         assert_eq!(refused.to_string(), format!("address 2: {why}"));

@@ -8,8 +8,8 @@ use std::{
 };
 
 use quorate::{
-    Admin, AllGuard, ClockOffset, Cluster, ConfigurationEntry, Credentials, Election, ErrorKind,
-    FenceGate, Firing, FiringDone, FoundLock, FoundLocks, HoldTicket, HoldView, Holder, Leader,
+    Address, Admin, AllGuard, ClockOffset, Cluster, ConfigurationEntry, Credentials, Election,
+    ErrorKind, FenceGate, Firing, FiringDone, FoundLock, FoundLocks, HoldTicket, HoldView, Holder, Leader,
     Leadership, LockAll, LockState, Lost, Mutex, Observer, Once, OnceGuard, Permission,
     Persistence, Quarantined, Reason, Redisson, RwLock, Semaphore, SemaphoreView, ServerError,
     ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls,
@@ -34,7 +34,7 @@ macro_rules! promised {
 fn every_public_type_is_send_sync_unpin_and_debug() {
     #[rustfmt::skip]
     promised![is_pinned:
-        Admin, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error,
+        Address, Admin, AllGuard, Builder, Cause, ClockOffset, Cluster, Credentials, EmbeddedVoter, Error,
         ErrorKind, Election, Fault, FaultGuard, FenceGate, FoundLock, FoundLocks,
         HoldId, HoldTicket, HoldView, Holder, HolderKind, InFlight, Label, LockKind, LockState, LockView, Lost, Leader,
         Leadership, LockAll, Lockable, Machine, Metric, MetricKind, MetricUnit, Mutex, MutexGuard,
@@ -76,7 +76,7 @@ fn values_can_be_cloned_compared_and_shown() {
     ];
     #[rustfmt::skip]
     promised![compared:
-        Leader, Owner, Preference, Survey, VoterSurvey, ServerReport, ServerInfo, Persistence,
+        Address, Leader, Owner, Preference, Survey, VoterSurvey, ServerReport, ServerInfo, Persistence,
         ClockOffset, FoundLocks, FoundLock, LockKind, HoldId, Verdict, Cause, VoterReport,
         LockView, SemaphoreView, Holder, Waiting, Reason, ServerError, Permission, HoldTicket,
     ];

@@ -156,7 +156,7 @@ async fn settings_that_cannot_be_used_are_told_by_connect() {
     is_invalid(mixed, "cannot use the client's certificate and key").await;
 
     let error = fails("redis://localhost:1", tls()).await;
-    assert_eq!(error.to_string(), "TLS is set up, but no address asks for it by `rediss`");
+    assert_eq!(error.to_string(), "TLS is set up, but no address asks for it: `rediss://`");
     assert!(error.is_invalid());
     let shown = format!("{:?}", tls().client_pem(&client.certificate, &client.key));
     assert_eq!(shown, "Tls { own_authorities: true, client_certificate: true }");

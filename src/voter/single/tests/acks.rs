@@ -9,7 +9,7 @@ use super::{
 use crate::{
     scripts::{Script, election, mutex, redisson, rw, semaphore},
     settings::ReplicaAcks,
-    voter::{Address, Security},
+    voter::{Access, Security},
 };
 use quorate_support::{Reply, eventually, eventually_async};
 
@@ -34,9 +34,9 @@ fn pair() -> (RedisServer, RedisServer) {
 async fn acknowledged(server: &RedisServer) -> Arc<dyn Node> {
     let listener: Arc<dyn VoterEvents> = Arc::new(Heard::default());
     let acks = ReplicaAcks { replicas: 1, timeout: Some(Duration::from_millis(50)) };
-    let address = Address::parse(&server.url(), &Security::default()).unwrap();
+    let access = Access::new(&server.url().into(), &Security::default()).unwrap();
     let node: Arc<dyn Node> =
-        SingleNode::start(&address, listener, Looks { acks, ..Looks::default() });
+        SingleNode::start(&access, listener, Looks { acks, ..Looks::default() });
     answers(&node).await;
     node
 }

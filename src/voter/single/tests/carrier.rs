@@ -6,7 +6,7 @@ use super::RedisServer;
 use crate::voter::{
     contract::begin,
     single::{
-        Address, Security,
+        Access, Security,
         carrier::{Carrier, Frame, Raw, Router, Unanswered, at_once, patient},
     },
 };
@@ -14,8 +14,8 @@ use crate::voter::{
 const LONG: Duration = Duration::from_secs(5);
 
 async fn connect(server: &RedisServer) -> (Carrier, Router) {
-    let address = Address::parse(&server.url(), &Security::default()).unwrap();
-    let connected = Carrier::connect(address.secured.config, LONG, 32).await;
+    let access = Access::new(&server.url().into(), &Security::default()).unwrap();
+    let connected = Carrier::connect(access.secured.config, LONG, 32).await;
     connected.map_err(|failure| failure.why).expect("it connects")
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::{
-    Address, Call, Cause, DEADLINE, RedisServer, Security, WRITE, answers, call, connect,
+    Access, Call, Cause, DEADLINE, RedisServer, Security, WRITE, answers, call, connect,
     connections, count, fails, listen, number,
 };
 use crate::{
@@ -22,9 +22,9 @@ use quorate_support::{Proxy, Reply, eventually_async};
 #[tokio::test]
 async fn nothing_leaves_by_a_connection_that_is_not_confirmed_in_time() {
     let server = RedisServer::start();
-    let address = Address::parse(&server.url(), &Security::default()).unwrap();
+    let access = Access::new(&server.url().into(), &Security::default()).unwrap();
     let (link, _router) =
-        Link::connected(address.secured.config.clone(), &mut None, CONNECTING, NO_BACKLOG)
+        Link::connected(access.secured.config.clone(), &mut None, CONNECTING, NO_BACKLOG)
             .await
             .unwrap();
     let (gate, now) = (Gate::default(), Clock::System.now());

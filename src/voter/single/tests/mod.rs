@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Address, Looks, Security, SingleNode};
+use super::{Access, Looks, Security, SingleNode};
 use crate::{
     proto::Cause,
     scripts::{Answer, Script, Value, test_script},
@@ -123,8 +123,8 @@ fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
 fn start_with(url: &str, looks: Looks) -> (Arc<dyn Node>, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let listener: Arc<dyn VoterEvents> = heard.clone();
-    let address = Address::parse(url, &Security::default()).unwrap();
-    (SingleNode::start(&address, listener, looks), heard)
+    let access = Access::new(&url.into(), &Security::default()).unwrap();
+    (SingleNode::start(&access, listener, looks), heard)
 }
 
 /// A node that has connected.

@@ -1,0 +1,184 @@
+//! What connections to a server are made with: where it is, the login, TLS; or who says where.
+
+use std::sync::Arc;
+
+#[cfg(feature = "tls")]
+use super::carrier::TlsConnector;
+use super::{
+    Security,
+    address::{Address, Site},
+    carrier::{Config, RespVersion, Server, ServerConfig},
+    credentials::{Credentials, Provider},
+};
+use crate::proto::Error;
+#[cfg(feature = "tls")]
+use crate::voter::{SingleFlight, Tls};
+
+/// Where a server is and how to log in there.
+#[derive(Clone)]
+pub(crate) struct Access {
+    label: Arc<str>,
+    pub(super) secured: Secured,
+    /// Who is to be asked where the server is.
+    pub(super) sentinels: Option<Arc<Sentinels>>,
+    /// Who is to be asked for credentials: nobody where the address has some.
+    pub(super) provider: Option<Provider>,
+}
+
+/// Who says where the server is.
+pub(super) struct Sentinels {
+    pub(super) service: String,
+    /// Each with its name, `host:port`.
+    pub(super) all: Vec<(String, Secured)>,
+}
+
+/// What connections are made with, and how they are secured.
+#[derive(Clone)]
+pub(super) struct Secured {
+    pub(super) config: Config,
+    /// Where the address asks for TLS.
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<Arc<Tls>>,
+    /// Reads the files of TLS, also for copies of this.
+    #[cfg(feature = "tls")]
+    reading: Arc<SingleFlight<Result<TlsConnector, String>>>,
+}
+
+impl Access {
+    /// By a checked address; or what is wrong with it, or with the settings or the files of TLS.
+    pub(crate) fn new(address: &Address, security: &Security) -> Result<Self, Error> {
+        let parts = address.parts()?;
+        let secured = |config| {
+            Secured::new(config, parts.tls, security)
+                .map_err(|why| Error::invalid(format!("`{}` {why}", parts.text(true))))
+        };
+        let (server, sentinels) = match &parts.site {
+            Site::Server(host, port) => (server_at(host, *port), None),
+            #[cfg(unix)]
+            Site::Socket(path) => (ServerConfig::Unix { path: path.into() }, None),
+            #[cfg(not(unix))]
+            Site::Socket(_) => {
+                let why = "sockets need Unix: this system has no such sockets";
+                return Err(Error::invalid(why));
+            }
+            Site::Service { name, sentinels, login } => {
+                let sentinel = |(host, port): &(String, u16)| {
+                    let config = config(server_at(host, *port), login.as_ref(), 0);
+                    // What a sentinel answers is the same in either version, and no old one knows
+                    // HELLO.
+                    let config = Config { version: RespVersion::RESP2, ..config };
+                    Ok((format!("{host}:{port}"), secured(config)?))
+                };
+                let all = sentinels.iter().map(sentinel).collect::<Result<_, Error>>()?;
+                // Where the server is has to be asked.
+                let server = ServerConfig::Centralized { server: Server::new(String::new(), 0) };
+                (server, Some(Arc::new(Sentinels { service: name.clone(), all })))
+            }
+        };
+        let secured = secured(config(server, parts.login.as_ref(), parts.database))?;
+        let provider = security.credentials.clone().filter(|_| parts.login.is_none());
+        Ok(Self { label: parts.label().into(), secured, sentinels, provider })
+    }
+
+    /// `host:port`, the path of a unix socket, or `service@host:port,host:port` of the sentinels;
+    /// with the database unless it is 0.
+    pub(crate) fn label(&self) -> &Arc<str> {
+        &self.label
+    }
+
+    /// What the next connection is made with. Where there are sentinels, they name the server.
+    pub(super) async fn config(&self) -> Result<Config, Arc<str>> {
+        let mut config = self.secured.fresh().await?;
+        if let Some(provider) = &self.provider {
+            let credentials = provider.ask(&self.label).await?;
+            (config.username, config.password) = (credentials.user, Some(credentials.password));
+        }
+        Ok(config)
+    }
+
+    /// The same way to log in, at another server.
+    pub(in crate::voter) fn at(&self, host: &str, port: u16) -> Self {
+        let mut secured = self.secured.clone();
+        (secured.config.server, secured.config.database) = (server_at(host, port), None);
+        Self { label: format!("{host}:{port}").into(), secured, ..self.clone() }
+    }
+
+    /// The host, where it is not a socket.
+    pub(in crate::voter) fn host(&self) -> &str {
+        match &self.secured.config.server {
+            ServerConfig::Centralized { server } => &server.host,
+            _ => "",
+        }
+    }
+
+    pub(crate) fn has_tls(&self) -> bool {
+        self.secured.config.uses_tls()
+    }
+
+    /// Whether it can name a server of a cluster: those have one database, and nobody else says
+    /// where they are.
+    pub(crate) fn is_of_a_cluster(&self) -> bool {
+        let is_there = matches!(self.secured.config.server, ServerConfig::Centralized { .. });
+        self.secured.config.database.is_none() && self.sentinels.is_none() && is_there
+    }
+}
+
+impl Secured {
+    /// With TLS where it is asked for; or what is wrong with the settings or the files of TLS.
+    #[cfg(feature = "tls")]
+    fn new(config: Config, has_tls: bool, security: &Security) -> Result<Self, String> {
+        if !has_tls {
+            return Ok(Self { config, tls: None, reading: Arc::default() });
+        }
+        let tls = security.tls.clone().unwrap_or_default();
+        let config = Config { tls: Some(tls.connector()?.into()), ..config };
+        Ok(Self { config, tls: Some(tls.into()), reading: Arc::default() })
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn new(config: Config, has_tls: bool, _: &Security) -> Result<Self, String> {
+        if has_tls {
+            return Err("needs the cargo feature `tls`".to_owned());
+        }
+        Ok(Self { config })
+    }
+
+    /// What the next connection is made with: the files are read again, as certificates that live
+    /// for hours are replaced many times while a client is there.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(clippy::unused_async, reason = "with TLS it reads files")
+    )]
+    pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.tls.as_ref().filter(|tls| tls.has_files()) {
+            let tls = Arc::clone(tls);
+            // A disk may take its time, and renewals run on this thread.
+            let read = self.reading.outcome(|_| false, move || tls.connector()).await;
+            let read = read.map_err(|error| format!("cannot use TLS: {error}"))?;
+            return Ok(Config { tls: Some(read?.into()), ..self.config.clone() });
+        }
+        Ok(self.config.clone())
+    }
+}
+
+fn config(server: ServerConfig, login: Option<&Credentials>, database: u8) -> Config {
+    Config {
+        version: RespVersion::RESP3,
+        server,
+        username: login.and_then(|login| login.user.clone()),
+        password: login.map(|login| login.password.clone()),
+        database: (database != 0).then_some(database),
+        ..Config::default()
+    }
+}
+
+/// A server by its host, an IPv6 address in brackets; without these it is the name that a
+/// certificate must carry.
+pub(super) fn server_at(host: &str, port: u16) -> ServerConfig {
+    let server = Server::new(host.to_owned(), port);
+    #[cfg(feature = "tls")]
+    let server =
+        Server { tls_server_name: Some(host.trim_matches(['[', ']']).to_owned().into()), ..server };
+    ServerConfig::Centralized { server }
+}
