@@ -18,6 +18,7 @@
 //! | hands on an error reply as a frame, if the command is a custom one | `an_error_reply_is_a_frame` |
 //! | completes `SUBSCRIBE` when that is written, and takes the error of a refused one for the reply to the next command | `the_error_of_a_refused_channel_comes_to_the_next_command` |
 //! | keeps its task alive by itself, with the connection: the task has to be aborted | `a_node_that_is_closed_or_dropped_answers_at_once_and_has_no_connections_and_no_tasks` |
+//! | logs in by a line of text, whose words end with blanks and have quotes around them | `a_user_and_a_password_of_any_characters_are_let_in` |
 //! | may stand still in a write: who waits for it waits, too | `a_connection_whose_writes_are_stuck_is_replaced_all_the_same` |
 
 use std::{borrow::Cow, io, sync::Mutex, time::Duration};
@@ -96,6 +97,20 @@ pub(super) fn patient(limit: Duration) -> Options {
     Options { fail_fast: false, ..at_once(limit) }
 }
 
+/// A word of the line by which fred logs in, so that the server reads it as it is.
+fn word(text: String) -> String {
+    let separates = |byte: u8| byte <= b' ' || b"\"'\x7f".contains(&byte);
+    if !text.bytes().any(separates) {
+        return text;
+    }
+    let escaped = text.chars().map(|sign| match sign {
+        '"' | '\\' => format!("\\{sign}"),
+        '\0'..'\x20' | '\x7f' => format!("\\x{:02x}", u32::from(sign)),
+        _ => sign.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
 impl Carrier {
     /// A connection that stands, with the task that keeps it. Connecting, and each request of
     /// fred's own, may take as long as `patience`. `backlog`: so many messages wait for who hears
@@ -110,7 +125,11 @@ impl Carrier {
         backlog: usize,
     ) -> Result<(Self, Router), ConnectFailure> {
         // Without a reconnection policy only a client that fails fast connects at all.
-        let config = Config { fail_fast: true, ..config };
+        let mut config = Config { fail_fast: true, ..config };
+        if config.version == RespVersion::RESP3 {
+            config.username = config.username.map(word);
+            config.password = config.password.map(word);
+        }
         let performance = PerformanceConfig {
             default_command_timeout: patience,
             broadcast_channel_capacity: backlog,

@@ -1,5 +1,8 @@
 use super::{RedisServer, answers, connect, count, fails, number, start};
-use crate::proto::Cause;
+use crate::{
+    proto::Cause,
+    voter::{Address, Credentials},
+};
 
 #[tokio::test]
 async fn the_database_and_the_socket_of_the_address_are_used_at_each_connection() {
@@ -41,6 +44,28 @@ async fn why_nobody_can_log_in_is_told_without_the_password() {
         };
         fails(&node, is_told).await;
     }
+}
+
+#[tokio::test]
+async fn a_user_and_a_password_of_any_characters_are_let_in() {
+    const USER: &str = "o'n\"e\\@:/";
+    let server = RedisServer::start();
+    for password in [
+        "p@ss:/w?rd#%41,é&=+[x]",
+        "of two words",
+        "it's",
+        "\"quoted\"",
+        "a\\ \\x41",
+        "\t\r\nDEL count\r\n\u{7f}\0",
+    ] {
+        let rules = [USER, "on", "resetpass", &format!(">{password}"), "~*", "&*", "+@all"];
+        server.command(&[&["ACL", "SETUSER"], &rules[..]].concat()).expect("the user is set");
+        let address = Address::from(&server.url()).credentials(Credentials::new(USER, password));
+        let (node, _) = connect(&address.to_url().expect("it can be used")).await;
+        assert!(node.run(count("count")).await.is_ok(), "{password}");
+    }
+    let counted = server.command(&["GET", "count"]).expect("it answers").text();
+    assert_eq!(counted, "6", "no password is a command");
 }
 
 #[tokio::test]
