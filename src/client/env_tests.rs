@@ -76,7 +76,55 @@ fn addresses_are_separated_by_blanks_and_commas_but_sentinels_stay_together() {
     let text = format!(" redis://a, redis://:p,w@b,,{sentinels},rediss://c\nredis+unix:///d,");
     let expected = ["redis://a", "redis://:p,w@b", sentinels, "rediss://c", "redis+unix:///d"];
     assert_eq!(addresses(&text), expected);
+    assert_eq!(
+        addresses("valkey://a,unix:///b,REDIS://c"),
+        ["valkey://a", "unix:///b", "REDIS://c"]
+    );
+    assert_eq!(
+        addresses("env:A,env:B_1,redis://a,env:C"),
+        ["env:A", "env:B_1", "redis://a", "env:C"]
+    );
+    assert_eq!(addresses("redis://:a,env:b@c"), ["redis://:a,env:b@c"], "of a password");
     assert_eq!(addresses(",,").len(), 0);
+}
+
+#[test]
+fn addresses_of_another_variable_are_taken_where_it_is_named_and_nowhere_else() {
+    let urls = ("REDIS_URL", "redis://:secret@10.0.0.1 , redis://10.0.0.2");
+    let cluster = Cluster::new(["redis://:secret@10.0.0.1", "redis://10.0.0.2"]);
+    let all = ["redis://:secret@10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
+    for (variables, set) in [
+        (
+            vec![(VOTERS, "env:REDIS_URL,env:THIRD"), ("THIRD", all[2])],
+            Builder::default().voters(all),
+        ),
+        (
+            vec![(VOTERS, "env:QUORATE_THIRD"), ("QUORATE_THIRD", all[2])],
+            Builder::default().voter(all[2]),
+        ),
+        (vec![(CLUSTER, "env:REDIS_URL")], Builder::default().cluster(cluster)),
+        (
+            vec![ONE, (REPLACED[0], "env:REDIS_URL")],
+            Builder::default().voter(ONE.1).replacing([all[0], all[1]]),
+        ),
+    ] {
+        let read = read(&[&[urls], &variables[..]].concat()).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{set:?}"));
+    }
+    let error = read(&[urls]).unwrap_err().to_string();
+    assert!(error.starts_with("QUORATE_VOTERS is not set"), "{error}");
+    for empty in [vec![], vec![("OTHER", " ")]] {
+        let variables = [&[urls, (VOTERS, "env:REDIS_URL env:OTHER")], &empty[..]].concat();
+        refused(&variables, "QUORATE_VOTERS names the variable OTHER, which is not set");
+    }
+    for no_name in ["env:", "env:redis://:secret@10.0.0.1", "env:$REDIS_URL"] {
+        let told = "QUORATE_CLUSTER has `env:` without the name of a variable";
+        refused(&[urls, (CLUSTER, no_name)], told);
+    }
+    // What is named has addresses, and names no third variable.
+    let builder = read(&[urls, (VOTERS, "env:A"), ("A", "env:REDIS_URL")]).unwrap();
+    let shown = format!("{builder:?}");
+    assert!(shown.contains("names a variable") && !shown.contains("10.0.0.1"), "{shown}");
 }
 
 #[test]
@@ -178,6 +226,10 @@ fn a_value_that_is_no_text_is_refused() {
     let variable = (VOTERS.into(), OsString::from_vec(vec![0xff]));
     let told = Variables::of([variable]).map(drop).unwrap_err().to_string();
     assert_eq!(told, "QUORATE_VOTERS is not UTF-8");
+    let other = ("OTHER".into(), OsString::from_vec(vec![0xff]));
+    let variables = Variables::of([(VOTERS.into(), "env:OTHER".into()), other]).unwrap();
+    let told = variables.builder().unwrap_err().to_string();
+    assert_eq!(told, "QUORATE_VOTERS names the variable OTHER, which is not UTF-8");
 }
 
 proptest::proptest! {

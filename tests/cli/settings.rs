@@ -87,6 +87,45 @@ fn times_are_written_alike_in_options_variables_and_the_file() {
     }
 }
 
+#[test]
+fn the_addresses_of_another_variable_are_used_where_it_is_named_and_nowhere_else() {
+    const SECRET: &str = "never-seen";
+    let server = RedisServer::start_as(&Settings::new().flags(&["--requirepass", SECRET]));
+    let url = server.url().replace("://", &format!("://:{SECRET}@"));
+    let status = |arguments: &[&str], name: &str, value: &str| {
+        let mut command = quorate([&["status"], arguments].concat());
+        let said = output(command.env("REDIS_URL", &url).env(name, value));
+        assert!(!format!("{said:?}").contains(SECRET), "{said:?}");
+        (said.0, said.2)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.toml");
+    fs::write(&file, "voters = ['env:LOCKS']\n").unwrap();
+    let file = file.to_str().unwrap();
+    for (arguments, name, value) in [
+        (&["--voter", "env:REDIS_URL"][..], "LOCKS", ""),
+        (&[], "QUORATE_VOTERS", "env:REDIS_URL"),
+        (&["--config", file], "LOCKS", &url),
+    ] {
+        assert_eq!(status(arguments, name, value), (0, String::new()), "{arguments:?}");
+    }
+    for (arguments, name, value, code, told) in [
+        (&[][..], "LOCKS", "", 64, "no voters: they are named by --voter"),
+        (&["--voter", "env:A"], "LOCKS", "", 78, "--voter names the variable A, which is not set"),
+        (&[], "QUORATE_VOTERS", "env:A", 78, "QUORATE_VOTERS names the variable A, which is not"),
+        (
+            &["--config", file],
+            "LOCKS",
+            "",
+            78,
+            "`voters` names the variable LOCKS, which is not set",
+        ),
+    ] {
+        let (ended, errors) = status(arguments, name, value);
+        assert!(ended == code && errors.contains(told), "{ended}: {errors}");
+    }
+}
+
 // The program under test may have been built beside tests that want TLS anyway.
 #[test]
 fn tls_is_part_of_the_program() {

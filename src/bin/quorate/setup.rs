@@ -33,6 +33,11 @@ fn variable(key: &str) -> String {
     format!("QUORATE_{}", key.to_uppercase())
 }
 
+/// Whether it may be one of the library's variables.
+fn is_ours(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("QUORATE_"))
+}
+
 /// Settings that belong together: whoever sets one of them does not want the others of below.
 const TOGETHER: [&[&str]; 3] = [
     &[
@@ -56,7 +61,6 @@ impl Setup {
     /// All of it: the library says which names may be misspelt. A variable that is empty counts as
     /// not set.
     fn environment() -> Self {
-        let is_ours = |name: &OsStr| name.to_str().is_some_and(|name| name.starts_with("QUORATE_"));
         let is_blank = |value: &OsStr| value.to_str().is_some_and(|value| value.trim().is_empty());
         let values = env::vars_os().filter(|(name, value)| is_ours(name) && !is_blank(value));
         let set = |value| (SetBy::Environment, value);
@@ -105,8 +109,10 @@ impl Setup {
                         QUORATE_CLUSTER, or by `voters` or `cluster` in the file of --config";
             return Err(Failure::new(Code::Usage, what));
         }
-        let variables = self.0.iter().map(|(name, (_, value))| (name, value));
-        Builder::from_variables(variables).map_err(|error| {
+        let own = self.0.iter().map(|(name, (_, value))| (name.into(), value.clone()));
+        // Of these, addresses may name some.
+        let others = env::vars_os().filter(|(name, _)| !is_ours(name));
+        Builder::from_variables(own.chain(others)).map_err(|error| {
             let mut failure = Failure::from(error);
             failure.what = self.in_words_of_the_place(&failure.what);
             failure
@@ -123,10 +129,15 @@ impl Setup {
         let name = what.split(' ').next().unwrap_or_default();
         let Some((set_by, _)) = self.0.get(name) else { return what.to_owned() };
         let (key, rest) = (key_of(name), &what[name.len()..]);
+        // Of several addresses each has an option of its own.
+        let option = match &*key {
+            "voters" | "replaced_voters" => key.trim_end_matches('s'),
+            option => option,
+        };
         match set_by {
             SetBy::File(path) => format!("{}: `{key}`{rest}", path.display()),
             SetBy::Environment => what.to_owned(),
-            SetBy::CommandLine => format!("--{}{rest}", key.replace('_', "-")),
+            SetBy::CommandLine => format!("--{}{rest}", option.replace('_', "-")),
         }
     }
 }
@@ -138,7 +149,7 @@ pub(crate) struct VoterOptions {
     /// The address of a server, such as redis://10.0.0.1; once for each
     ///
     /// Addresses with a password do not belong here, where others see them in the list of
-    /// processes.
+    /// processes. env:NAME stands for those that a variable of the environment has.
     #[arg(long, value_name = "ADDRESS")]
     voter: Vec<String>,
 
@@ -228,7 +239,9 @@ impl VoterOptions {
 fn has_secret(address: &str) -> bool {
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let login = rest.rsplit_once('@').map(|(login, _)| login);
-    login.is_some_and(|login| login.contains(':')) || rest.contains("password=")
+    let rest = rest.to_ascii_lowercase();
+    login.is_some_and(|login| login.contains(':'))
+        || ["pass=", "password="].iter().any(|name| rest.contains(name))
 }
 
 /// The one that the environment names, or the first that there is of those in the folders of the
@@ -384,6 +397,8 @@ mod tests {
             "redis://:se/cr@et@10.0.0.1",
             "user:secret@10.0.0.1",
             "redis-sentinel://10.0.0.1/main?sentinel_password=secret",
+            "redis-sentinel://10.0.0.1?sentinelServiceName=main&sentinelPassword=secret",
+            "unix:///run/redis.socket?pass=secret",
         ] {
             assert!(has_secret(secret), "{secret}");
         }
@@ -393,6 +408,7 @@ mod tests {
             "redis-sentinel://10.0.0.1:1,10.0.0.2:2/main",
             "redis+unix:///run/redis.socket?db=1",
             "redis://[::1]:7000",
+            "env:REDIS_URL",
         ] {
             assert!(!has_secret(open), "{open}");
         }
