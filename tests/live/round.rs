@@ -309,7 +309,8 @@ impl Round {
 
     /// First one side, then the other.
     async fn slow_then_cut(&mut self) -> String {
-        let late = MS(self.chance.random_range(120..300));
+        // Less than workers wait for an answer, and more than clocks may drift.
+        let late = MS(self.chance.random_range(200..350));
         for side in 0..SIDES {
             for voter in &self.voters {
                 voter.ways[side].delay(Duration::ZERO, late);

@@ -86,10 +86,13 @@ enum Job {
 }
 
 /// Each with the name of the lock, and how many tasks of a process do it.
-const JOBS: [(&str, Job, usize); 11] = [
+const JOBS: [(&str, Job, usize); 13] = [
     ("mutex", Job::Take(Kind::Plain), 6),
     ("block", Job::Block, 1),
+    // Somebody holds these for long, and renews: several, so that each side has some.
     ("kept", Job::Take(Kind::Plain), 1),
+    ("kept 2", Job::Take(Kind::Plain), 1),
+    ("kept 3", Job::Take(Kind::Plain), 1),
     (FAIR, Job::Take(Kind::Fair), 1),
     ("rw", Job::Take(Kind::Read(Preference::Fair)), 2),
     ("rw", Job::Take(Kind::Write), 1),
@@ -176,7 +179,7 @@ impl Task {
         let way = self.chance.random_range(0..64);
         let (least, most) = match self.lock {
             "mutex" => (0, 6),
-            "kept" => (3_000, 8_000),
+            lock if lock.starts_with("kept") => (3_000, 20_000),
             _ => (0, 150),
         };
         let mut length = MS(self.chance.random_range(least..most));
@@ -333,8 +336,9 @@ impl Task {
         let What::Got { locks, by, hold, .. } = got else { unreachable!("it is given") };
         self.note_at(began, What::Got { locks, by, hold, left: nanos(remaining) });
         let (mut noted, mut seen) = (began, (began, remaining));
+        let ends = (began + nanos(length)).min(self.plan.until);
         let is_held = loop {
-            if seen.0 >= began + nanos(length) {
+            if seen.0 >= ends {
                 break true;
             }
             sleep(MS(2)).await;
