@@ -23,6 +23,8 @@ CONSTANTS
     Drift,       \* Clocks really differ by so much over a lease.
     Quarantine,  \* A voter that lost its data does not count for so long.
     Notices,     \* TRUE where clients notice that a voter lost its data.
+    Proves,      \* TRUE where a renewal counts a voter in quarantine only if the hold
+                 \* had its vote before the loss.
     Losses,      \* So often voters may lose their data in all.
     AtOnce,      \* So many of them may have lost it within one quarantine.
     Renewals     \* So often holds may be renewed in all.
@@ -63,6 +65,7 @@ Counts(h, v, age) ==
     \/ lost[v] >= Quarantine + age
     \/ v \in proven[h]
     \/ v \in unaware[h]
+    \/ ~Proves /\ phase[h] = "held"
 
 \* What a client cannot know that meets these voters only now: it sees that a voter
 \* is younger than another. Where all that it meets are equally young, that may be

@@ -45,13 +45,14 @@ const fn full(module: &'static str, name: &'static str, comes: Comes) -> Configu
     Configuration { module, name, comes, is_quick: false }
 }
 
-static ALL: [Configuration; 16] = [
+static ALL: [Configuration; 17] = [
     quick("Lock", "lock", True(861)),
     full("Lock", "lock_renewed", True(6_313)),
     full("Lock", "lock_data_lost", True(47_430)),
     full("Lock", "broken_majority_lost", Broken("Exclusion")),
     full("Lock", "broken_loss_not_noticed", Broken("Exclusion")),
     full("Lock", "broken_no_quarantine", Broken("Exclusion")),
+    full("Lock", "broken_renewal", Broken("Exclusion")),
     quick("Lock", "broken_drift", Broken("Exclusion")),
     quick("Lock", "broken_half", Broken("Exclusion")),
     full("Tokens", "tokens", True(6_899)),

@@ -82,6 +82,7 @@ impl Trace {
                 ("Drift", number(drift_ms)),
                 ("Quarantine", number(self.lease_ms)),
                 ("Notices", Value::Bool(true)),
+                ("Proves", Value::Bool(true)),
                 ("Losses", number(many)),
                 ("AtOnce", number(1)),
                 ("Renewals", number(many)),
