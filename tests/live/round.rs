@@ -309,14 +309,8 @@ impl Round {
 
     /// First one side, then the other.
     async fn slow_then_cut(&mut self) -> String {
-        // Less than workers wait for an answer, and more than clocks may drift.
-        let late = MS(self.chance.random_range(200..350));
         for side in 0..SIDES {
-            for voter in &self.voters {
-                voter.ways[side].delay(Duration::ZERO, late);
-            }
-            // Longer than it takes until all holds are renewed.
-            self.rest(2_000, 3_000).await;
+            self.slow_replies(side).await;
             for voter in &self.voters {
                 voter.ways[side].black_hole();
             }
@@ -325,7 +319,17 @@ impl Round {
                 voter.ways[side].pass();
             }
         }
-        format!("both sides, {late:?}")
+        "both sides".to_owned()
+    }
+
+    /// All holds of this side are renewed by answers that come late.
+    async fn slow_replies(&mut self, side: usize) {
+        // Less than workers wait for an answer, and more than clocks may drift.
+        let late = MS(self.chance.random_range(150..300));
+        for voter in &self.voters {
+            voter.ways[side].delay(Duration::ZERO, late);
+        }
+        self.rest(2_000, 3_000).await;
     }
 
     /// A server loses what it knew, or some of it.
@@ -364,18 +368,18 @@ impl Round {
         let crowds = (0..self.workers.len()).filter(|at| self.workers[*at].part == Part::Crowd);
         let crowds: Vec<_> = crowds.collect();
         let at = *crowds.choose(&mut self.chance).expect("there are some");
-        let name = self.workers[at].name.clone();
+        let (name, side) = (self.workers[at].name.clone(), self.workers[at].side);
+        self.slow_replies(side).await;
         if trouble == Trouble::WorkerStopped {
             self.workers[at].signal(Signal::STOP);
             self.rest(200, 7_000).await;
             self.workers[at].signal(Signal::CONT);
         } else {
-            let killed = self.workers.remove(at);
-            let side = killed.side;
-            drop(killed);
+            drop(self.workers.remove(at));
             self.rest(100, 3_000).await;
             self.start_worker(Part::Crowd, side, self.until);
         }
+        self.voters.iter().for_each(|voter| voter.ways[side].pass());
         format!("worker {name}")
     }
 

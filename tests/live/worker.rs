@@ -207,6 +207,8 @@ impl Task {
             _ => {}
         }
         let how = match way {
+            // A waiter that is cut off keeps others behind it for as long as the holder does.
+            _ if self.lock.starts_with("kept") => How::Try,
             10..16 => How::Try,
             16..22 => How::Within(20),
             22..24 => How::OrBusy(20),
