@@ -154,6 +154,23 @@ fn an_agent_that_is_told_to_end_lets_its_programs_end_their_work() {
 }
 
 #[test]
+fn an_agent_that_is_told_to_end_waits_for_no_longer_than_the_last_deadline() {
+    let voters = Voters::start();
+    let mut daemon = Daemon::start(&voters);
+    let mut worker = daemon.client();
+    let told = worker.lock("a")["deadline_us"].as_u64().unwrap();
+    daemon.signal(Signal::TERM);
+    worker.event("ending");
+    let lost = worker.event("lost");
+    let at = now_us();
+    assert!(told <= at && at < told + 1_000_000, "lost at {at}, the deadline was {told}");
+    let text = lost["error"]["text"].as_str().unwrap();
+    assert!(text.ends_with("the agent is being shut down"), "{text}");
+    assert_eq!(daemon.ends_with(), Some(0));
+    assert!(!voters.is_held("a"));
+}
+
+#[test]
 fn an_agent_that_is_told_twice_ends_at_once_and_releases_nothing() {
     let voters = Voters::start();
     let mut daemon = Daemon::start(&voters);

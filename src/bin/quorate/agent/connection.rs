@@ -4,7 +4,10 @@
 //! deadline that the client was told last: if it does not answer any more, if its connection is gone
 //! or if the agent is being shut down.
 
-use std::{collections::HashMap, future::pending, io, mem, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap, future::pending, io, mem, panic::AssertUnwindSafe, sync::Arc,
+    time::Duration,
+};
 
 use futures::{
     FutureExt, Stream as AnyStream, StreamExt,
@@ -13,7 +16,11 @@ use futures::{
 };
 use quorate::{Error, Observed, Quorate};
 use serde_json::{Value, json};
-use tokio::{sync::watch, time};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::watch,
+    time,
+};
 
 use super::{
     holds::{Held, Holds, Look},
@@ -130,6 +137,14 @@ impl Connection {
 
     /// Until it is over, and nothing is held or under way any more.
     pub(super) async fn serve(mut self) {
+        if AssertUnwindSafe(self.work()).catch_unwind().await.is_err() {
+            // What a defect ends is an end of the connection: the client relies on its holds.
+            self.hang_up();
+            time::sleep(self.holds.until_last()).await;
+        }
+    }
+
+    async fn work(&mut self) {
         while self.goes_on() {
             match self.next().await {
                 Happened::Read(Ok(length)) if length > 0 => {
@@ -157,16 +172,17 @@ impl Connection {
 
     async fn next(&mut self) -> Happened {
         let Self { closes, stream, peer, buffer, output, losses, calls, holds, .. } = self;
-        let (stream, look) = (stream.as_ref(), holds.until_look());
+        let (reader, writer) = stream.as_mut().map(|it| (&mut it.input, &mut it.output)).unzip();
+        let look = holds.until_look();
         let write = async {
-            match stream {
-                Some(stream) if !output.is_empty() => stream.write(output).await,
+            match writer {
+                Some(writer) if !output.is_empty() => writer.write(output).await,
                 _ => pending().await,
             }
         };
         let read = async {
-            match stream {
-                Some(stream) => stream.read(buffer).await,
+            match reader {
+                Some(reader) => reader.read(buffer).await,
                 None => pending().await,
             }
         };
@@ -427,9 +443,9 @@ impl Connection {
         for hold in ending {
             self.say(&wire::ending(hold));
         }
+        let why = if self.is_closing { CLOSING } else { "its program did not answer" };
         for (hold, held) in over {
-            let id = held.lock.hold();
-            let why = format!("hold {id} was released at its deadline: its program did not answer");
+            let why = format!("hold {} was released at its deadline: {why}", held.lock.hold());
             self.say(&wire::lost(hold, &Refusal::new("lost", why)));
             self.let_go(held.lock);
         }
@@ -502,5 +518,43 @@ impl Connection {
         for (_, call) in self.waiting.drain() {
             call.abort();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use futures::future::join;
+    use quorate::embedded;
+    use tokio::runtime::Handle;
+
+    use super::*;
+    use crate::lock::Request;
+
+    #[tokio::test]
+    async fn a_defect_releases_nothing_before_the_deadline() {
+        let (voters, lease) = (embedded::voters(3), Duration::from_secs(1));
+        let connect = || {
+            let builder = Quorate::builder().embedded(&voters).lease(lease).longest_lease(lease);
+            builder.runtime(Handle::current()).connect()
+        };
+        let (quorum, other) = (connect().await.unwrap(), connect().await.unwrap());
+        let (_close, closes) = watch::channel(false);
+        let service = Arc::new(Service { quorum, lease, closes });
+        let (agent, _client) = UnixStream::pair().unwrap();
+        let stream = Stream::of_socket(agent).unwrap();
+        let mut connection = Connection::new(&service, stream, Peer::of(None));
+        let lock = LockHeld::acquire(&service.quorum, LockKind::Mutex, "a", Request::default());
+        let lock = lock.await.unwrap().expect("it is no firing");
+        let (held, told_us) = Held::new(lock, KindName::Mutex, false, lease);
+        connection.holds.insert(held);
+        connection.later(async { panic!("a defect") });
+        let next = async {
+            let _guard = other.mutex("a").lock().await.unwrap();
+            wire::micros(clock::monotonic())
+        };
+        let ((), at) = join(connection.serve(), next).await;
+        assert!(told_us <= at && at < told_us + 1_000_000, "had at {at}, told {told_us}");
     }
 }

@@ -112,6 +112,12 @@ impl Holds {
         Some(next.saturating_sub(clock::monotonic()))
     }
 
+    /// How long a client may rely on any of them.
+    pub(super) fn until_last(&self) -> Duration {
+        let last = self.held.values().map(|held| held.told).max().unwrap_or_default();
+        last.saturating_sub(clock::monotonic())
+    }
+
     /// `renews`: the client lives, so the renewed deadlines of its holds are sent to it.
     pub(super) fn look(&mut self, renews: bool) -> Look {
         let now = clock::monotonic();

@@ -206,7 +206,7 @@ fn say_at_last(stream: &Stream, what: &Value) {
     stream.write_now(format!("{what}\n").as_bytes());
 }
 
-/// Each client takes two.
+/// Each client takes three.
 fn raise_limit_of_files() {
     #[cfg(target_os = "linux")]
     {

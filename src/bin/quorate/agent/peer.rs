@@ -3,17 +3,16 @@
 
 use std::{future::pending, os::fd::OwnedFd};
 
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::net::unix::pipe::Receiver;
 
-use super::stream::watch;
-
-/// The process that opened a connection; nothing is heard of one that this process cannot see.
-pub(super) struct Peer(Option<AsyncFd<OwnedFd>>);
+/// The process that opened a connection; nothing is heard of one that this process cannot see. What
+/// it is watched by is no pipe, and can be waited for like one.
+pub(super) struct Peer(Option<Receiver>);
 
 impl Peer {
     pub(super) fn of(process: Option<i32>) -> Self {
         let opened = process.and_then(open);
-        Self(opened.and_then(|fd| watch(fd, Interest::READABLE).ok()))
+        Self(opened.and_then(|fd| Receiver::from_owned_fd_unchecked(fd).ok()))
     }
 
     /// Completes when it has died, and not when it has only closed the connection.
