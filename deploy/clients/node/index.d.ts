@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" />
 /** Locks of `quorate agent`. All times are milliseconds. */
 
 export type Kind = "mutex" | "fair" | "read" | "write" | "semaphore" | "election" | "once";

@@ -1,6 +1,7 @@
 // Locks of `quorate agent`. What a client may trust, and the protocol: docs/any-language.md.
 
 import { spawn } from "node:child_process";
+import { EventEmitter, on } from "node:events";
 import { createRequire } from "node:module";
 import { createConnection } from "node:net";
 
@@ -14,10 +15,8 @@ export class QuorateError extends Error {
 
   constructor(kind, message, { retry_after_ms, holder, lease_left_ms } = {}) {
     super(message);
-    this.kind = kind;
-    this.retryAfter = retry_after_ms;
-    this.holder = holder;
-    this.leaseLeft = lease_left_ms;
+    const known = { kind, retryAfter: retry_after_ms, holder, leaseLeft: lease_left_ms };
+    for (const name in known) if (known[name] !== undefined) this[name] = known[name];
   }
 
   static of(error) {
@@ -35,6 +34,7 @@ class Session {
   #holds = new Map();
   #latest = 0;
   #timer;
+  #wakes = Infinity;
   #greet;
   #handles;
   #started = now();
@@ -52,11 +52,11 @@ class Session {
         stdio: ["pipe", "pipe", "inherit"],
         env: { ...process.env, ...env },
       });
-      child.on("error", (error) => gone(`${program} cannot be started: ${error.message}`));
+      child.on("error", ({ message }) => gone(`${message}: install it, or set QUORATE_PROGRAM`));
       [session.#input, session.#output] = [child.stdout, child.stdin];
       session.#handles = [child, child.stdout, child.stdin];
     }
-    session.#output.on("error", (error) => gone(`the agent has gone: ${error.message}`));
+    session.#output.on("error", ({ message }) => gone(`no agent: ${message}`));
     session.#input.on("close", () => gone("the agent has gone"));
     session.#input.setEncoding("utf8").on("data", (text) => session.#hear(text));
     session.#send({ v: 1 });
@@ -65,17 +65,17 @@ class Session {
 
   // The promise of its answer.
   call(fields, { hear, signal } = {}) {
-    if (this.error) return Promise.reject(this.error);
+    if (this.error) return traced(Promise.reject(this.error));
     const id = ++this.#latest;
     const cancel = () => this.#send({ id: ++this.#latest, op: "cancel", request: id });
     const answer = new Promise((resolve, reject) => {
       this.#calls.set(id, { resolve, reject, hear });
-      this.#send({ id, ...fields });
-      if (signal?.aborted) cancel();
-      signal?.addEventListener("abort", cancel, { once: true });
     });
+    this.#send({ id, ...fields });
+    if (signal?.aborted) cancel();
+    signal?.addEventListener("abort", cancel, { once: true });
     this.#keepAlive();
-    return answer.finally(() => {
+    return traced(answer).finally(() => {
       signal?.removeEventListener("abort", cancel);
       this.#keepAlive();
     });
@@ -85,22 +85,22 @@ class Session {
     if (!hold.over && deadline > hold.deadline) hold.deadline = deadline;
   }
 
-  // From here on it is not held.
+  // From here on it is not held, for a reason of which an error is made when somebody asks.
   forget(id, hold, over) {
     hold.over = over;
     this.#holds.delete(id);
-    this.#watch();
+    if (this.#holds.size === 0) this.#expire();
     this.#keepAlive();
   }
 
   async close() {
-    const closed = new QuorateError("closed", "the connection was closed");
+    const closed = { kind: "closed", text: "the connection was closed" };
     const releases = [...this.#holds].map(([id, hold]) => {
       this.forget(id, hold, closed);
       return this.call({ op: "release", hold: id });
     });
     await Promise.allSettled(releases);
-    this.#end(closed);
+    this.#end(QuorateError.of(closed));
   }
 
   #send(message) {
@@ -128,10 +128,9 @@ class Session {
 
   // Before the next message, which may be about it.
   #hold({ hold: id, deadline_us: deadline }) {
-    const [lost, ending] = [new AbortController(), new AbortController()];
-    const hold = { deadline, over: null, lost, ending };
+    const hold = { deadline, lost: new AbortController(), ending: new AbortController() };
     this.#holds.set(id, hold);
-    this.#watch();
+    if (deadline < this.#wakes) this.#expire();
     return hold;
   }
 
@@ -153,37 +152,33 @@ class Session {
         const hold = this.#holds.get(id);
         if (hold) this.moveDeadline(hold, deadline);
       }
-      this.#watch();
       return this.#send({ pong: n });
     }
     if (event === "leader") return this.#calls.get(request)?.hear(error ? undefined : leader);
     const hold = this.#holds.get(id);
     if (event === "ending") hold?.ending.abort();
-    if (event === "lost" && hold) this.#lose(id, hold, QuorateError.of(error));
+    if (event === "lost" && hold) this.#lose(id, hold, error);
   }
 
-  #lose(id, hold, error) {
-    this.forget(id, hold, error);
+  #lose(id, hold, over) {
+    this.forget(id, hold, over);
+    const error = QuorateError.of(over);
     hold.ending.abort(error);
     hold.lost.abort(error);
   }
 
+  // Ends what has come to its deadline, and wakes at the next one.
   #expire() {
     for (const [id, hold] of this.#holds) {
       if (now() < hold.deadline) continue;
-      this.#lose(id, hold, new QuorateError("lost", "its deadline has come without a renewal"));
+      this.#lose(id, hold, { kind: "lost", text: "its deadline has come without a renewal" });
       // The agent may not know yet that nobody relies on it.
       if (!this.error) this.#send({ id: ++this.#latest, op: "release", hold: id });
     }
-  }
-
-  // Wakes at the next deadline.
-  #watch() {
     clearTimeout(this.#timer);
-    const next = Math.min(...[...this.#holds.values()].map((hold) => hold.deadline));
-    if (next === Infinity) return;
-    const wait = Math.max(Math.ceil((next - now()) / 1000), 0);
-    this.#timer = setTimeout(() => (this.#expire(), this.#watch()), wait);
+    this.#wakes = Math.min(...[...this.#holds.values()].map((hold) => hold.deadline));
+    if (this.#wakes === Infinity) return;
+    this.#timer = setTimeout(() => this.#expire(), Math.max(this.#wakes - now(), 0) / 1000 + 1);
   }
 
   // A connection that is not in use does not keep the program from its end.
@@ -251,20 +246,22 @@ class Lock {
   }
 
   async extend(lease) {
-    if (this.#hold.over) throw this.#hold.over;
+    if (this.#hold.over) throw QuorateError.of(this.#hold.over);
     const told = await this.#session.call({ op: "extend", hold: this.#id, lease_ms: lease });
     this.#session.moveDeadline(this.#hold, told.deadline_us);
   }
 
+  // A loss is told by `signal`. What no majority has confirmed goes on in the background.
   async [Symbol.asyncDispose]() {
-    if (!this.#hold.over) await this.release();
+    if (!this.#hold.over) await this.release().catch(() => {});
   }
 
   async #leave(fields) {
-    if (this.#hold.over) throw this.#hold.over;
-    const over = new QuorateError("released", `${this.name} was released`);
+    if (this.#hold.over) throw QuorateError.of(this.#hold.over);
+    const asked = this.#session.call({ ...fields, hold: this.#id });
+    const over = { kind: "released", text: `${this.name} was released` };
     this.#session.forget(this.#id, this.#hold, over);
-    await this.#session.call({ ...fields, hold: this.#id });
+    await asked;
   }
 }
 
@@ -304,17 +301,13 @@ class Quorum {
   // Who leads now, and each change: null where nobody does, undefined where it is not known.
   async *observe(name) {
     const session = await this.#open();
-    const [seen, stop] = [[], new AbortController()];
-    let [over, wake] = [null, () => {}];
-    const hear = (leader) => (seen.push(leader), wake());
+    const [changes, stop] = [new EventEmitter(), new AbortController()];
+    const hear = (leader) => changes.emit("leader", leader);
     const asked = session.call({ op: "observe", name }, { hear, signal: stop.signal });
-    asked.catch((error) => wake((over = error)));
+    // Also where nobody looks any more.
+    asked.catch((error) => changes.on("error", () => {}).emit("error", error));
     try {
-      while (true) {
-        while (seen.length > 0) yield seen.shift();
-        if (over) throw over;
-        await new Promise((resolve) => (wake = resolve));
-      }
+      for await (const [leader] of on(changes, "leader")) yield leader;
     } finally {
       stop.abort();
     }
@@ -355,7 +348,17 @@ class Quorum {
 }
 
 export async function connect(options = {}) {
-  return new Quorum(options, await Session.open(options));
+  return new Quorum(options, await traced(Session.open(options)));
+}
+
+// An error has the trace of whoever asked.
+async function traced(answer) {
+  try {
+    return await answer;
+  } catch (error) {
+    Error.captureStackTrace(error, traced);
+    throw error;
+  }
 }
 
 // The one of the package for this machine, or else the one that is installed.
