@@ -4,14 +4,13 @@ For threads; with asyncio: `quorate.aio`.
 """
 
 import contextlib
-import os
+import math
 import select
 import socket as sockets
 import threading
-import time
 from concurrent.futures import Future
 
-from ._session import Lock, QuorateError, Session, dial, request
+from ._session import Lock, QuorateError, Session, _ms, dial, request
 
 __all__ = ["Lock", "QuorateError", "Quorum", "connect"]
 
@@ -63,21 +62,17 @@ class _ThreadSession(Session):
             self._process.wait()
 
     def _listen(self):
-        poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
+        poll, channel = select.poll(), self._socket.fileno()
+        poll.register(channel, select.POLLIN)
         while True:
             with self._guard:
-                left, error = self.expire(), self.error
-            if error:
-                # What is still held ends by the clock.
-                if left is None:
-                    return
-                time.sleep(left)
+                left, is_over = self.expire(), self.error is not None
+            if is_over and left == math.inf:
+                return
+            # Not before the deadline, which is less than a millisecond after a whole one.
+            if not poll.poll(min(left, 3600) * 1000 + 1):
                 continue
             try:
-                # Not before the deadline, which is less than a millisecond after a whole one.
-                if not poll.poll(None if left is None else left * 1000 + 1):
-                    continue
                 data = self._socket.recv(65536)
             except OSError:
                 data = b""
@@ -86,6 +81,8 @@ class _ThreadSession(Session):
                     self.hear(data)
                 else:
                     self.end(QuorateError("disconnected", "the agent has gone"))
+                    # What is still held ends by the clock.
+                    poll.unregister(channel)
 
 
 class Acquisition:
@@ -143,8 +140,9 @@ class Quorum:
     def lead(self, name, value, **options):
         return self._acquisition(self, request("election", name, value=value, **options))
 
-    def once(self, name, firing, **options):
-        return self._acquisition(self, request("once", name, firing=firing, **options))
+    def once(self, name, firing, keep=None, **options):
+        more = {"firing": firing, "keep_ms": _ms(keep)}
+        return self._acquisition(self, request("once", name, **more, **options))
 
     def inspect(self, kind, name):
         return self._open().ask({"op": "inspect", "kind": kind, "name": name})
@@ -160,15 +158,9 @@ class Quorum:
 
     def _open(self):
         with self._opening:
-            if self._is_to_be_opened():
+            if not (self._session and self._session.is_of_use()):
                 self._session = _ThreadSession(self._options)
-        return self._session
-
-    def _is_to_be_opened(self):
-        """Also in a forked process, and where the agent has gone: another may have come."""
-        session = self._session
-        is_gone = session and getattr(session.error, "kind", None) == "disconnected"
-        return session is None or is_gone or session.pid != os.getpid()
+            return self._session
 
 
 def connect(socket=None, program=None, args=(), env=None):

@@ -4,30 +4,30 @@ The protocol, and what a client may trust: docs/any-language.md.
 """
 
 import json
+import math
 import os
+import shutil
 import socket
 import subprocess
 import time
 from pathlib import Path
 
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
 class QuorateError(Exception):
     """Times are seconds, and None where they are not known."""
 
-    def __init__(self, kind, message, said=None):
-        super().__init__(message)
-        said = said or {}
-        self.kind, self.message, self.holder = kind, message, said.get("holder")
-        times = (said.get("retry_after_ms"), said.get("lease_left_ms"))
-        self.retry_after, self.lease_left = (None if ms is None else ms / 1000 for ms in times)
+    def __init__(self, kind, text, holder=None, retry_after_ms=None, lease_left_ms=None, **_new):
+        super().__init__(text)
+        self.kind, self.message, self.holder = kind, text, holder
+        self.retry_after = retry_after_ms and retry_after_ms / 1000
+        self.lease_left = lease_left_ms and lease_left_ms / 1000
 
 
 def _ms(seconds):
     return None if seconds is None else round(seconds * 1000)
-
-
-def _error(said):
-    return QuorateError(said["kind"], said["text"], said)
 
 
 def _now():
@@ -84,8 +84,7 @@ class Lock:
         self._deadline = max(deadline, self._deadline)
 
     def _leave(self, fields):
-        if self._over or self._session.pid != os.getpid():
-            self.check()
+        self.check()
         self._session.forget(self, QuorateError("released", f"{self.name} was released"))
         return self._session.ask({**fields, "hold": self._hold})
 
@@ -97,12 +96,10 @@ class Lock:
             self._on_lost()
 
 
-def request(kind, name, wait=None, lease=None, hold_at_most=None, keep=None, **more):
+def request(kind, name, wait=None, lease=None, hold_at_most=None, **more):
     """What acquires a lock."""
-    more["wait_ms"], more["lease_ms"] = _ms(wait), _ms(lease)
-    more["hold_at_most_ms"], more["keep_ms"] = _ms(hold_at_most), _ms(keep)
-    given = {field: value for field, value in more.items() if value is not None}
-    return {"op": "acquire", "kind": kind, "name": name, **given}
+    times = {"wait_ms": _ms(wait), "lease_ms": _ms(lease), "hold_at_most_ms": _ms(hold_at_most)}
+    return {"op": "acquire", "kind": kind, "name": name, **times, **more}
 
 
 class Session:
@@ -112,7 +109,8 @@ class Session:
         self._new_future, self.new_event = new_future, new_event
         self.error, self.pid, self.greeted = None, os.getpid(), new_future()
         self._calls, self._locks, self._latest, self._rest = {}, {}, 0, b""
-        self._started = _now()
+        # No deadline is before this.
+        self.soonest, self._started = math.inf, _now()
 
     def call(self, fields, hear=None):
         """The number of the call, and the future of its answer."""
@@ -124,10 +122,9 @@ class Session:
 
     def give_up(self, call, answer):
         """A lock that was granted at the same moment is released."""
-        answer.cancel()
         if self.error:
             return
-        if answer.cancelled():
+        if answer.cancel() or answer.cancelled():
             self._tell({"op": "cancel", "request": call})
         elif not answer.exception() and isinstance(answer.result(), Lock):
             self.forget(answer.result(), QuorateError("cancelled", "the caller gave up"))
@@ -138,25 +135,29 @@ class Session:
         lock._over = over
         self._locks.pop(lock._hold, None)
 
+    def is_of_use(self):
+        """Not in a forked process, and not where the agent has gone: another may have come."""
+        return self.pid == os.getpid() and getattr(self.error, "kind", None) != "disconnected"
+
     def locks(self):
         """Other threads may release some meanwhile."""
         return list(self._locks.values())
 
     def expire(self):
-        """Ends what has come to its deadline; the seconds until the next one."""
+        """Ends what has come to its deadline. The seconds until the next one, or infinity."""
         for lock in self.locks():
             if _now() >= lock._deadline:
                 lock._lose(QuorateError("lost", "its deadline has come, and no renewal was told"))
                 # The agent may not know yet that nobody relies on it.
                 if not self.error:
                     self._tell({"op": "release", "hold": lock._hold})
-        next_end = min((lock._deadline for lock in self.locks()), default=None)
-        return None if next_end is None else max(next_end - _now(), 0) / 1e6
+        self.soonest = min((lock._deadline for lock in self.locks()), default=math.inf)
+        return max(self.soonest - _now(), 0) / 1e6
 
     def hear(self, data):
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            said = json.loads(line)
+            said = json.loads(line.decode())
             if not self.greeted.done():
                 self._hear_greeting(said)
             elif "event" in said:
@@ -165,7 +166,7 @@ class Session:
                 self._hear_answer(said)
             else:
                 # Why the connection ends.
-                self.end(_error(said["error"]))
+                self.end(QuorateError(**said["error"]))
 
     def end(self, error):
         """Nothing more is heard. Each lock is relied on until its deadline, which stays."""
@@ -186,11 +187,11 @@ class Session:
         return self._latest
 
     def say(self, message):
-        self.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        self.write(_encode(message).encode() + b"\n")
 
     def _hear_greeting(self, said):
         if "error" in said:
-            self.end(_error(said["error"]))
+            self.end(QuorateError(**said["error"]))
         elif self._started <= said["now_us"] <= _now():
             self.greeted.set_result(self)
         else:
@@ -204,9 +205,10 @@ class Session:
             if "hold" in told:
                 self._tell({"op": "release", "hold": told["hold"]})
         elif "error" in said:
-            answer.set_exception(_error(said["error"]))
+            answer.set_exception(QuorateError(**said["error"]))
         elif "hold" in told:
             self._locks[told["hold"]] = lock = Lock(self, name, told)
+            self.soonest = min(self.soonest, lock._deadline)
             answer.set_result(lock)
         else:
             if hear:
@@ -225,7 +227,7 @@ class Session:
         elif said["event"] == "leader" and said["request"] in self._calls:
             self._calls[said["request"]][1](said.get("leader"))
         elif said["event"] == "lost" and lock:
-            lock._lose(_error(said["error"]))
+            lock._lose(QuorateError(**said["error"]))
         elif said["event"] == "ending" and lock:
             lock.ending.set()
 
@@ -233,8 +235,7 @@ class Session:
 def dial(path=None, program=None, args=(), env=None):
     """The socket that leads to an agent, and the process where one is started."""
     path = path or (None if program else os.environ.get("QUORATE_AGENT"))
-    own = Path(__file__).with_name("bin") / "quorate"
-    own = str(own) if own.exists() else "quorate"
+    own = shutil.which("quorate", path=f"{Path(__file__).parent}/bin") or "quorate"
     program = program or os.environ.get("QUORATE_PROGRAM", own)
     try:
         if path:
@@ -246,4 +247,5 @@ def dial(path=None, program=None, args=(), env=None):
             command, env = [program, "agent", *args], {**os.environ, **(env or {})}
             return ours, subprocess.Popen(command, stdin=theirs, stdout=theirs, env=env)
     except OSError as error:
-        raise QuorateError("disconnected", f"{path or program}: {error}") from error
+        why = f"no agent at {path}" if path else "install it, or set QUORATE_PROGRAM"
+        raise QuorateError("disconnected", f"{error}: {why}") from error

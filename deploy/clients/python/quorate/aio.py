@@ -1,6 +1,7 @@
 """The same with asyncio."""
 
 import asyncio
+import math
 
 from . import _CLOSED, Acquisition as _Acquisition, Quorum as _Quorum
 from ._session import Lock, QuorateError, Session, dial
@@ -12,13 +13,12 @@ class _LoopSession(Session, asyncio.Protocol):
     def __init__(self):
         self._loop = asyncio.get_running_loop()
         super().__init__(self._loop.create_future, asyncio.Event)
-        self._transport, self._process, self._timer = None, None, None
+        self._transport, self._process, self._timer, self._wakes = None, None, None, math.inf
 
     @classmethod
     async def open(cls, options):
         session = cls()
         channel, session._process = dial(**options)
-        channel.setblocking(False)
         await session._loop.create_connection(lambda: session, sock=channel)
         session.say({"v": 1})
         return await session.greeted
@@ -47,7 +47,8 @@ class _LoopSession(Session, asyncio.Protocol):
 
     def data_received(self, data):
         self.hear(data)
-        self._watch()
+        if self.soonest < self._wakes:
+            self._watch()
 
     def connection_lost(self, error):
         self.end(QuorateError("disconnected", f"the agent has gone: {error or 'end of stream'}"))
@@ -56,8 +57,8 @@ class _LoopSession(Session, asyncio.Protocol):
         """Wakes at the next deadline."""
         if self._timer:
             self._timer.cancel()
-        left = self.expire()
-        self._timer = None if left is None else self._loop.call_later(left, self._watch)
+        left, self._wakes = self.expire(), self.soonest
+        self._timer = None if left == math.inf else self._loop.call_later(left, self._watch)
 
 
 class Acquisition(_Acquisition):
@@ -126,9 +127,9 @@ class Quorum(_Quorum):
 
     async def _open(self):
         async with self._opening:
-            if self._is_to_be_opened():
+            if not (self._session and self._session.is_of_use()):
                 self._session = await _LoopSession.open(self._options)
-        return self._session
+            return self._session
 
 
 async def connect(socket=None, program=None, args=(), env=None):
