@@ -1,4 +1,4 @@
-//! Builds the programs in Java and Go with the tools that are installed here.
+//! Builds the programs in other languages with the tools that are installed here.
 
 use std::{
     env,
@@ -63,6 +63,24 @@ impl Tool {
         Ok(Self { program, arguments: vec![library.to_owned()], log })
     }
 
+    /// What its package for Node or Python takes from `quorate agent`: `node`, or `asyncio` or
+    /// `threads` of Python.
+    ///
+    /// # Errors
+    ///
+    /// What is not installed, or that the program `quorate` could not be built.
+    pub fn agent(client: &str) -> Result<Self, String> {
+        let (language, script) =
+            if client == "node" { ("node", "load.mjs") } else { ("python3", "load.py") };
+        let interpreter = has(language, "--version");
+        let interpreter = interpreter.ok_or_else(|| format!("{language} is not installed here"))?;
+        let script = format!("{ROOT}/benches/peers/agent/{script}");
+        let how = (client != "node").then(|| client.to_owned());
+        let quorate = quorate()?.display().to_string();
+        let arguments = [script].into_iter().chain(how).chain([quorate]).collect();
+        Ok(Self { program: interpreter, arguments, log: output().join(format!("{client}.log")) })
+    }
+
     /// Starts it.
     ///
     /// # Errors
@@ -88,6 +106,21 @@ pub fn etcd(download: bool) -> Result<PathBuf, String> {
         Some(installed) => Ok(installed),
         None => by_go("etcd", "go.etcd.io/etcd/server/v3", "etcd", download),
     }
+}
+
+/// The program `quorate`: the one that `QUORATE_PROGRAM` names, or else one that is built as this is.
+fn quorate() -> Result<PathBuf, String> {
+    if let Some(program) = env::var_os("QUORATE_PROGRAM") {
+        return Ok(program.into());
+    }
+    let folder = output().parent().expect("it is in the folder of a profile").to_owned();
+    let profile = folder.file_name().and_then(OsStr::to_str).expect("a profile has a name");
+    let profile = if profile == "debug" { "dev" } else { profile };
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--locked", "--package", "quorate", "--features", "cli"]);
+    cargo.args(["--bin", "quorate", "--profile", profile]).current_dir(ROOT);
+    built("Cargo", cargo.output(), "could not compile", "--offline")?;
+    Ok(folder.join("quorate"))
 }
 
 /// Builds `package`, which the module in this folder of `benches/peers` has or names.

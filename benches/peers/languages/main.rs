@@ -1,5 +1,5 @@
 //! What a lock costs beside libraries of other languages: Redisson in Java, redsync in Go, and the
-//! lock of etcd by its client in Go.
+//! lock of etcd by its client in Go. And what it costs from other languages, by `quorate agent`.
 //!
 //! `cargo bench -p quorate-peers --bench languages`, about ten minutes, on Linux. It starts its
 //! own servers. Each side, ours too, is a program of its own that does what it is asked for, with
@@ -9,12 +9,13 @@
 //! Go builds it.
 //!
 //! `QUORATE_BENCH_ROUNDS` sets how often each has its turn (default 3; half as often where all want
-//! one lock), `QUORATE_LANGUAGES=cells,holds` restricts it to these tables: `cells`, `etcd`,
+//! one lock), `QUORATE_LANGUAGES=cells,holds` restricts it to these tables: `cells`, `agent`, `etcd`,
 //! `handoff`, `crowd`, `holds`.
 //!
 //! The tables have medians. A bar is the ratio of ours to theirs; of rates it is how many times as
 //! slow. Redisson has its lock on one server, and its RedLock on several.
 
+mod agent;
 mod etcd;
 mod load;
 mod one_lock;
@@ -57,28 +58,43 @@ fn measure(length: Length) -> Report {
     let mut report = Report::default();
     let only = env::var("QUORATE_LANGUAGES").unwrap_or_default();
     let wants = |table: &str| only.is_empty() || only.split(',').any(|one| one == table);
-    let mut sides = [Side::ours(length), Side::redisson(length), Side::go("redsync", length)];
     let mut failures = 0;
-    warm_up(&mut sides, length);
-    if wants("cells") {
-        failures += own_locks::compare(&mut report, length, &mut sides);
+    if ["cells", "handoff", "crowd"].into_iter().any(wants) {
+        failures += beside_redis_libraries(&mut report, length, wants);
+    }
+    if wants("agent") {
+        failures += agent::compare(&mut report, length);
     }
     if wants("etcd") {
         let (etcd, mut sides) = with_etcd(length);
         failures += own_locks::beside_etcd(&mut report, length, &etcd, &mut sides);
-    }
-    connect(&mut sides, &Servers::Redis(common::servers(3).into()));
-    if wants("handoff") {
-        failures += one_lock::handoff(&mut report, length, &mut sides);
-    }
-    if wants("crowd") {
-        failures += one_lock::crowd(&mut report, length, &mut sides);
     }
     if wants("holds") {
         failures += watchdog::compare(&mut report, length);
     }
     report.bar("failures", f64::from(failures), 0.0);
     report
+}
+
+fn beside_redis_libraries(
+    report: &mut Report,
+    length: Length,
+    wants: impl Fn(&str) -> bool,
+) -> u32 {
+    let mut failures = 0;
+    let mut sides = [Side::ours(length), Side::redisson(length), Side::go("redsync", length)];
+    warm_up(&mut sides, length);
+    if wants("cells") {
+        failures += own_locks::compare(report, length, &mut sides);
+    }
+    connect(&mut sides, &Servers::Redis(common::servers(3).into()));
+    if wants("handoff") {
+        failures += one_lock::handoff(report, length, &mut sides);
+    }
+    if wants("crowd") {
+        failures += one_lock::crowd(report, length, &mut sides);
+    }
+    failures
 }
 
 /// A virtual machine compiles what it runs often.

@@ -90,7 +90,7 @@ pub(crate) fn beside_etcd(
     failures
 }
 
-fn cycles(sides: &mut [Side], tasks: usize, length: Length) -> Vec<Outcome> {
+pub(crate) fn cycles(sides: &mut [Side], tasks: usize, length: Length) -> Vec<Outcome> {
     // What connects, loads and allocates at first is not measured.
     in_turns(sides, &format!("cycles {tasks} {}", length.pick(150, 20)), 1, |_| false);
     let request = format!("cycles {tasks} {}", length.pick(400, 100));
@@ -106,7 +106,7 @@ fn bars(report: &mut Report, sides: &[Side], outcomes: &[Outcome], cell: &str) {
     }
 }
 
-fn rate(outcome: &Outcome) -> String {
+pub(crate) fn rate(outcome: &Outcome) -> String {
     outcome.as_ref().map_or_else(Clone::clone, |figures| format!("{:.0}", figures.rate))
 }
 

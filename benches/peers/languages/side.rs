@@ -91,6 +91,11 @@ impl Side {
         Self::start(key, length, Tool::go(key, may_download(length)))
     }
 
+    /// `node`, `asyncio` or `threads`: ours from Node and Python.
+    pub(crate) fn agent(key: &'static str, length: Length) -> Self {
+        Self::start(key, length, Tool::agent(key))
+    }
+
     /// A side that is not here.
     pub(crate) fn missing(key: &'static str, length: Length, why: String) -> Self {
         Self { key, program: Err(why), servers: Servers::Nothing, length }
