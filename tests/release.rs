@@ -19,8 +19,13 @@ use rustix::process::geteuid;
 /// What it printed. It has to end well.
 #[track_caller]
 fn output(command: &mut Command) -> String {
+    output_in(Path::new(ROOT), command)
+}
+
+#[track_caller]
+fn output_in(folder: &Path, command: &mut Command) -> String {
     let program = command.get_program().to_owned();
-    let output = command.current_dir(ROOT).output();
+    let output = command.current_dir(folder).output();
     let output = output.unwrap_or_else(|error| {
         panic!("{}: {error}; `tests/run full release` installs it", program.display())
     });
@@ -182,6 +187,42 @@ with quorate.connect() as quorum, quorum.lock('a'):
         run.args(["-euc", &program]).env("QUORATE_VOTERS", &voters);
         output(run.env_remove("QUORATE_PROGRAM"));
     }
+}
+
+// Nor does this, as the package needs nothing to be built.
+#[test]
+fn frontends_of_python_build_the_package() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = folder.path().join("python");
+    output(Command::new("cp").args(["-R", "deploy/clients/python"]).arg(&client));
+    output(Command::new("pyproject-build").arg("--outdir").arg(folder.path()).arg(&client));
+    let wheel = folder.path().join("quorate-0.0.0-py3-none-any.whl");
+    let listed = output(Command::new("python3").args(["-m", "zipfile", "-l"]).arg(wheel));
+    for file in ["__init__.py", "aio.py", "py.typed"] {
+        assert!(listed.contains(&format!("quorate/{file} ")), "{file}: {listed}");
+    }
+}
+
+#[test]
+fn types_of_the_package_for_python_are_those_of_its_page() {
+    let mut mypy = Command::new("mypy");
+    let folder = tempfile::tempdir().unwrap();
+    mypy.args(["--strict", "--cache-dir"]).arg(folder.path()).arg("typed.py");
+    output_in(&Path::new(ROOT).join("deploy/clients/python"), &mut mypy);
+}
+
+// A program may be without the types of Node itself.
+#[test]
+fn types_of_the_package_for_node_are_those_of_its_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = folder.path().join("node_modules/quorate");
+    fs::create_dir_all(package.parent().unwrap()).unwrap();
+    output(Command::new("cp").args(["-R", "deploy/clients/node"]).arg(&package));
+    let program = folder.path().join("types.ts");
+    fs::rename(package.join("types.ts"), &program).unwrap();
+    let mut tsc = Command::new("tsc");
+    tsc.args(["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022"]);
+    output(tsc.arg(program));
 }
 
 #[test]
