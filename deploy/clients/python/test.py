@@ -179,7 +179,8 @@ class Loops(unittest.IsolatedAsyncioTestCase):
             with self.assertRaises(quorate.QuorateError) as lost:
                 async with quorum.lock("a:cancelled"):
                     agent.kill()
-                    await asyncio.sleep(60)
+                    await asyncio.sleep(20)
+                    self.fail("it went on")
             self.assertEqual(lost.exception.kind, "lost")
             # The task itself was not.
             await asyncio.sleep(0)
