@@ -108,7 +108,7 @@ pub fn etcd(download: bool) -> Result<PathBuf, String> {
     }
 }
 
-/// The program `quorate`: the one that `QUORATE_PROGRAM` names, or else one that is built as this is.
+/// The program `quorate`: the one that `QUORATE_PROGRAM` names, or else one built as this is.
 fn quorate() -> Result<PathBuf, String> {
     if let Some(program) = env::var_os("QUORATE_PROGRAM") {
         return Ok(program.into());

@@ -1,5 +1,5 @@
-// Takes locks from Node by the `quorate agent` of the program that its argument names. Of the requests
-// that benches/peers/program.rs lists it knows `connect` and `cycles`.
+// Takes locks from Node by the `quorate agent` of the program that its argument names. Of the
+// requests that benches/peers/program.rs lists it knows `connect` and `cycles`.
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect } from "../../../deploy/clients/node/index.js";
@@ -34,8 +34,8 @@ async function cycles(tasks, within) {
   const elapsed = micros() - started;
   const { user, system } = process.cpuUsage(used);
   took.sort((one, other) => one - other);
-  const at = [500, 990, 999].map((permille) => took[Math.floor((took.length * permille) / 1000)] ?? 0);
-  return [took.length, failed, elapsed, ...at, user + system, 0];
+  const at = (permille) => took[Math.floor((took.length * permille) / 1000)] ?? 0;
+  return [took.length, failed, elapsed, ...[500, 990, 999].map(at), user + system, 0];
 }
 
 console.log(`Node ${process.versions.node}`);

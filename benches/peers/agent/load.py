@@ -1,6 +1,6 @@
-"""Takes locks from Python, as its argument `asyncio` or `threads` says, by the `quorate agent` of the
-program that the next argument names. Of the requests that benches/peers/program.rs lists it knows
-`connect` and `cycles`."""
+"""Takes locks from Python, as its argument `asyncio` or `threads` says, by the `quorate agent` of
+the program that the next argument names. Of the requests that benches/peers/program.rs lists it
+knows `connect` and `cycles`."""
 
 import asyncio
 import pathlib

@@ -9,8 +9,8 @@
 //! Go builds it.
 //!
 //! `QUORATE_BENCH_ROUNDS` sets how often each has its turn (default 3; half as often where all want
-//! one lock), `QUORATE_LANGUAGES=cells,holds` restricts it to these tables: `cells`, `agent`, `etcd`,
-//! `handoff`, `crowd`, `holds`.
+//! one lock), `QUORATE_LANGUAGES=cells,holds` restricts it to these tables: `cells`, `agent`,
+//! `etcd`, `handoff`, `crowd`, `holds`.
 //!
 //! The tables have medians. A bar is the ratio of ours to theirs; of rates it is how many times as
 //! slow. Redisson has its lock on one server, and its RedLock on several.

@@ -1,4 +1,5 @@
-// What the types let a program write, and what they do not. `tests/run full release types` compiles it.
+// What the types let a program write, and what they do not. `tests/run full release types` compiles
+// it.
 
 import { type Leader, type Lock, type Quorum, QuorateError, connect } from "quorate";
 

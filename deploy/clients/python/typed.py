@@ -1,4 +1,4 @@
-"""What the types let a program write, and what they do not. `tests/run full release types` reads it."""
+"""What the types let a program write, and what they do not: `tests/run full release types`."""
 
 from typing import Optional
 
