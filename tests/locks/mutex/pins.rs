@@ -9,8 +9,8 @@ use std::{
 
 use quorate::{
     Address, Admin, AllGuard, ClockOffset, Cluster, ConfigurationEntry, Credentials, Election,
-    ErrorKind, FenceGate, Firing, FiringDone, FoundLock, FoundLocks, HoldTicket, HoldView, Holder, Leader,
-    Leadership, LockAll, LockState, Lost, Mutex, Observer, Once, OnceGuard, Permission,
+    ErrorKind, FenceGate, Firing, FiringDone, FoundLock, FoundLocks, HoldTicket, HoldView, Holder,
+    Leader, Leadership, LockAll, LockState, Lost, Mutex, Observer, Once, OnceGuard, Permission,
     Persistence, Quarantined, Reason, Redisson, RwLock, Semaphore, SemaphoreView, ServerError,
     ServerInfo, ServerReport, SetStatus, SharedPrimaries, Side, Stale, Status, Survey, Tls,
     VoterSet, VoterStatus, VoterSurvey, Waiting,
