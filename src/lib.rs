@@ -59,6 +59,7 @@
 //! | to see how the servers are set up | [`Quorate::survey`] |
 //! | to see which locks there are | [`Admin::find`] |
 //! | to find the process that holds it | [`Builder::client_name`] |
+//! | to say what it is held for | [`Mutex::note`] |
 //! | to end a hold whose holder is stuck | [`Admin::end`] |
 //! | to end whatever is held of a lock | [`Admin::end_all`] |
 //! | to repair a lock that nobody holds and nobody gets | [`Admin::clear`] |
@@ -214,12 +215,12 @@
 //!
 //! | span | fields |
 //! |---|---|
-//! | `acquire` | `kind`, `lock`, `outcome`; once a majority is won `hold`, `attempts`, `token` |
+//! | `acquire` | `kind`, `lock`, `note`, `outcome`; once it is won `hold`, `attempts`, `token` |
 //! | `renew` | `kind`, `lock`, `hold`, `outcome` |
 //! | `release` | `kind`, `lock`, `hold`, `outcome`: released, lost or unconfirmed |
 //!
-//! Events. `voters` has the last answer of each voter, `left` the rest of the validity; `shard` is
-//! 0 except in a cluster:
+//! Events. `voters` has the last answer of each voter, `left` the rest of the validity, `note` what
+//! the user [says of the hold](Mutex::note), if anything; `shard` is 0 except in a cluster:
 //!
 //! | level | event | fields |
 //! |---|---|---|
@@ -227,7 +228,7 @@
 //! | error | two voters share a server: one vote less | `voter`, `other`, `server` |
 //! | error | votes may be gone at any time | `server`, `why` |
 //! | error | clients disagree about the voters: no locks | `voter`, `why` |
-//! | warn | lock lost | `lock`, `hold`, `why`, `voters` |
+//! | warn | lock lost | `lock`, `hold`, `note`, `why`, `voters` |
 //! | warn | renewal failed | `lock`, `hold`, `left`, `voters` |
 //! | warn | a task waits long behind a hold of its own client | `lock`, `hold`, `waits` |
 //! | warn | renewed again | `lock`, `hold` |

@@ -134,7 +134,7 @@ async fn life_goes_on() {
     voters[3].kill();
     let builder = Quorate::builder().embedded(&voters).client_name("web-1");
     let client = builder.connect().await.unwrap();
-    let mutex = client.mutex("a");
+    let mutex = client.mutex("a").note("job 42");
     let guard = mutex.lock().await.unwrap();
     sleep(Duration::from_secs(11)).await;
     guard.release().await.unwrap();
@@ -195,7 +195,8 @@ async fn a_cluster_that_one_dead_primary_takes_as_a_whole_is_warned_of_once() {
         let voters = quorate::Cluster::new(cluster.urls()).voters(3);
         let builder = Quorate::builder().cluster(voters).voter_deadline(Duration::from_secs(2));
         let client = scene::connect(builder).await;
-        client.mutex("a").lock().await.unwrap().release().await.unwrap();
+        let mutex = client.mutex("a").note("job 42");
+        mutex.lock().await.unwrap().release().await.unwrap();
         drop(client.close().await);
         drop(listening);
         all_is_told();

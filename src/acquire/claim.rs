@@ -10,7 +10,8 @@ use crate::{
     clock::Moment,
     kinds::{Ask, LockRecord},
     proto::{
-        Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Support, Tenure, Token, Votes,
+        Denial, FixedSlots, Granted, HoldId, Note, Refusal, Rules, Slots, Support, Tenure, Token,
+        Votes,
     },
     voter::{Call, Replies, Standings},
 };
@@ -117,6 +118,11 @@ impl Won {
     /// What it was asked for with.
     pub(crate) fn asked_rules(&self) -> Rules {
         self.claim.record.rules()
+    }
+
+    /// What its user says of it.
+    pub(crate) fn note(&self) -> Option<&Note> {
+        self.claim.record.info().note.as_ref()
     }
 
     /// Whether another task of this client had it before.

@@ -77,9 +77,7 @@ impl Coordinator {
         turn: &'a Turn<'a>,
     ) -> Waiter<'a> {
         let info = record.info();
-        // A voter removes a place without an order if its client has gone.
-        let place =
-            if info.kind.is_fair { info.fresh(&self.ids) } else { self.ids.fresh_unordered() };
+        let place = info.fresh_place(&self.ids);
         Waiter {
             coordinator: Arc::clone(self),
             record: record.at_place(&place),

@@ -152,6 +152,7 @@ mirror! {
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
     with hold_at_most(time: Duration);
+    with note(note: impl AsRef<str>);
     get name() -> &str;
     get kind() -> LockKind;
     make client() -> Quorate;
@@ -229,6 +230,7 @@ mirror! {
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
     with hold_at_most(time: Duration);
+    with note(note: impl AsRef<str>);
     get name() -> &str;
     get kind() -> LockKind;
     make client() -> Quorate;
@@ -316,6 +318,7 @@ mirror! {
     with lease(lease: Duration);
     with lease_fixed(lease: Duration);
     with hold_at_most(time: Duration);
+    with note(note: impl AsRef<str>);
     get name() -> &str;
     get kind() -> LockKind;
     make client() -> Quorate;
@@ -381,6 +384,7 @@ mirror! {
     locks::Election;
     with lease(lease: Duration);
     with hold_at_most(time: Duration);
+    with note(note: impl AsRef<str>);
     get name() -> &str;
     get kind() -> LockKind;
     make client() -> Quorate;
@@ -478,6 +482,7 @@ mirror! {
     with keep(time: Duration);
     with lease(lease: Duration);
     with hold_at_most(time: Duration);
+    with note(note: impl AsRef<str>);
     with at_most_once();
     call enter(firing: impl Into<Firing>) -> Option<OnceGuard>;
     call enter_or_busy(firing: impl Into<Firing>, limit: Duration) -> Option<OnceGuard>;
@@ -530,6 +535,7 @@ mirror! {
     #[derive(Clone)]
     #[must_use = "it does nothing until it is locked"]
     locks::LockAll;
+    with note(note: impl AsRef<str>);
     ///
     /// # Examples
     ///

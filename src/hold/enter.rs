@@ -10,7 +10,7 @@ use crate::{
     acquire::{Coordinator, Inherited, NotGranted, Succession, Turn, Won},
     clock::{Clock, Moment},
     kinds::LockRecord,
-    proto::{Error, HoldLimit, Kind, Limit, Owner},
+    proto::{Error, HoldLimit, Kind, Limit, Note, Owner},
     series::LockSeries,
 };
 
@@ -181,10 +181,11 @@ impl LockRequest {
         }
         let (clock, standings) = (self.coordinator.clock(), &self.coordinator.panel().standings);
         match turn.inherit(clock, limit).await {
-            // With another lease, with too little left, or where no vote counts any more, it is
-            // released. The turn stays.
+            // With another lease or another note, with too little left, or where no vote counts any
+            // more, it is released. The turn stays.
             Inherited::Hold(won, _)
                 if won.asked_rules() != self.record.rules()
+                    || won.note() != self.record.info().note.as_ref()
                     || !won.is_in_time(standings.stood_still(), clock.now())
                     || standings.configuration.mismatch().is_some() =>
             {
@@ -270,6 +271,7 @@ impl<'a> AcquireSpan<'a> {
             "acquire",
             kind,
             lock,
+            note = record.info().note.as_ref().map(Note::text),
             outcome = Empty,
             hold = Empty,
             token = Empty,

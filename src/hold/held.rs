@@ -274,8 +274,8 @@ impl Hold {
         self.series().lost.of(reason).count(1);
         let voters = self.coordinator.panel().report(verdicts);
         log::tell(move || {
-            let voters = Listed(&voters);
-            tracing::warn!(lock, %hold, %why, %voters, "lock lost");
+            let (voters, note) = (Listed(&voters), hold.note());
+            tracing::warn!(lock, %hold, note, %why, %voters, "lock lost");
         });
     }
 

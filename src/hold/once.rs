@@ -48,7 +48,8 @@ impl Entry {
     ) -> Result<DoneSurvey, Error> {
         let hold = &self.hold;
         let asked = async {
-            let (clock, call) = (hold.coordinator.clock(), hold.record.note(Some(&hold.id), done));
+            let (clock, call) =
+                (hold.coordinator.clock(), hold.record.note_done(Some(&hold.id), done));
             let until = hold.coordinator.patience().max(clock.now() + time);
             loop {
                 let survey = self.round(&call, |survey| done.is_some() && are_enough(survey)).await;

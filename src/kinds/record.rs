@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{AnnouncedValue, form::Form, kind::Kind};
 use crate::{
     keys::{Prefix, Word},
-    proto::{Done, HoldId, HoldIds, LockName, Rules, SlotOrder, Slots, Ticket, Token},
+    proto::{Done, HoldId, HoldIds, LockName, Note, Rules, SlotOrder, Slots, Ticket, Token},
     scripts::{Script, mutex, once},
     voter::{Call, Request, sha1_hash},
 };
@@ -73,6 +73,8 @@ pub(crate) struct LockInfo {
     /// The key of the other side of a read/write lock. Whoever writes reads at once; whoever reads
     /// and wants to write would wait for itself.
     pub(crate) other_side: Option<Arc<str>>,
+    /// What its user says of the holds.
+    pub(crate) note: Option<Note>,
     /// How many permits are wanted; 1 of any other lock.
     wanted: u16,
     /// The record.
@@ -94,13 +96,24 @@ impl LockInfo {
         self.form.waiting.map(|waiting| waiting / 3)
     }
 
-    /// A fresh hold, or a fresh place in the queue.
-    pub(crate) fn fresh(&self, ids: &HoldIds) -> HoldId {
+    /// A fresh place in the queue. A voter removes one without an order if its client has gone.
+    pub(crate) fn fresh_place(&self, ids: &HoldIds) -> HoldId {
+        if self.kind.is_fair { self.fresh(ids) } else { self.noted(ids.fresh_unordered()) }
+    }
+
+    fn fresh(&self, ids: &HoldIds) -> HoldId {
         let reads = self.kind.is_shared && self.permits.is_none();
-        let fresh = if reads { ids.fresh_read() } else { ids.fresh() };
+        let fresh = self.noted(if reads { ids.fresh_read() } else { ids.fresh() });
         match self.kind.ending {
             "" => fresh,
             ending => HoldId::parse(&format!("{fresh}{ending}")),
+        }
+    }
+
+    fn noted(&self, fresh: HoldId) -> HoldId {
+        match &self.note {
+            Some(note) => fresh.noted(note),
+            None => fresh,
         }
     }
 
@@ -174,7 +187,9 @@ impl LockRecord {
         let (kind, wanted) = (form.kind, permits.map_or(1, |(_, wanted)| wanted));
         let permits = permits.map(|(permits, _)| permits);
         let (key, other_side) = (Arc::clone(&lock), None);
-        let info = LockInfo { kind, name, key, permits, other_side, wanted, lock, stem, form };
+        let note = None;
+        let info =
+            LockInfo { kind, name, key, permits, other_side, note, wanted, lock, stem, form };
         let key = match (wanted, kind.identity) {
             (1, Some(label)) => info.name_of(label).into(),
             (1, None) => Arc::clone(&info.lock),
@@ -184,6 +199,12 @@ impl LockRecord {
         let other_side = kind.other_side.map(|label| info.name_of(label).into());
         let info = Arc::new(LockInfo { key, other_side, ..info });
         Self { info, asked_from: AskedFrom::Anywhere, announced: None }
+    }
+
+    /// The same with what its user says of the holds.
+    pub(crate) fn noted(mut self, note: Option<Note>) -> Self {
+        Arc::get_mut(&mut self.info).expect("it was just made").note = note;
+        self
     }
 
     /// The same as a candidate asks for it.
@@ -352,7 +373,7 @@ impl LockRecord {
 
     /// Asks which firing is done, and has it stored where this one is later. Without a hold
     /// whoever has the vote.
-    pub(crate) fn note(&self, hold: Option<&HoldId>, done: Option<Done>) -> Call {
+    pub(crate) fn note_done(&self, hold: Option<&HoldId>, done: Option<Done>) -> Call {
         let nobody = HoldId::parse("");
         let ask = Ask { hold, done, ..Ask::new(&nobody, self.info.form.lease()) };
         self.request(&once::NOTE, &ask, None)

@@ -364,11 +364,11 @@ impl Admin {
         let jobs = self.jobs().await?;
         for job in &jobs {
             let (handle, record) = self.lock(LockKind::Once, job)?;
-            let answers = ask(&handle, &record, &record.note(None, None)).await?;
+            let answers = ask(&handle, &record, &record.note_done(None, None)).await?;
             let latest = answers.iter().flatten().filter_map(Answer::done).max();
             if latest.is_some() && !crate::mutant!("done_is_not_copied") {
                 // Whoever answers has stored it, or a later one.
-                ask(&handle, &record, &record.note(None, latest)).await?;
+                ask(&handle, &record, &record.note_done(None, latest)).await?;
             }
         }
         Ok(jobs.len())
@@ -485,7 +485,7 @@ async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterVi
     let answers = ask(handle, record, &record.look(0)).await?;
     let done = if kind == LockKind::Once {
         // Boxed: a look at other locks is no larger for it.
-        let asked = Box::pin(async { ask(handle, record, &record.note(None, None)).await });
+        let asked = Box::pin(async { ask(handle, record, &record.note_done(None, None)).await });
         asked.await?
     } else {
         Vec::new()

@@ -62,6 +62,11 @@ lock! {
     /// [`Mutex::hold_at_most`](crate::Mutex::hold_at_most): so no program that is stuck leads for
     /// ever. Set it only if leaders resign in time by themselves, as every lead ends by it.
     hold_at_most(time: Duration);
+
+    /// As [`Mutex::note`](crate::Mutex::note): what is said of the candidate and of the leader
+    /// beside its value. It is the candidate's for as long as it waits and leads, and is not
+    /// replaced.
+    note(note: impl AsRef<str>);
 }
 
 impl Election {

@@ -11,7 +11,7 @@ use crate::{
     hold::{Entry, Holds, LockRequest},
     kinds::{Form, Forms, Kind, LockRecord, MUTEX, Preference},
     log,
-    proto::{Error, Limit, LockKind, LockName, Owner, Slots, Token},
+    proto::{Error, Limit, LockKind, LockName, Note, Owner, Slots, Token},
     settings::Settings,
 };
 
@@ -51,6 +51,8 @@ pub(crate) struct LockHandle {
     lease: Duration,
     renewed: bool,
     hold_at_most: Option<Duration>,
+    /// What the caller says of its holds: it is checked as the name is.
+    pub(super) note: Option<Arc<str>>,
     /// Of a mutex: it is given in the order of asking.
     pub(super) is_fair: bool,
     /// Of a read/write lock, unless it is as any other.
@@ -78,6 +80,7 @@ impl LockHandle {
             lease: settings.lease,
             renewed: true,
             hold_at_most: settings.hold_at_most,
+            note: None,
             is_fair: false,
             preference: None,
             permits: None,
@@ -101,6 +104,11 @@ impl LockHandle {
         Self { hold_at_most: Some(time), records: Default::default(), ..self }
     }
 
+    pub(super) fn note(self, note: impl AsRef<str>) -> Self {
+        let note = Some(note.as_ref()).filter(|note| !note.is_empty());
+        Self { note: note.map(Arc::from), records: Default::default(), ..self }
+    }
+
     pub(super) fn fair(self) -> Self {
         Self { is_fair: true, ..self }
     }
@@ -120,14 +128,15 @@ impl LockHandle {
 
     /// The same, for so many permits of a semaphore.
     fn made(&self, kind: &'static Kind, wanted: u32) -> Result<LockRecord, Error> {
+        let note = self.note.as_deref().map(Note::parse).transpose()?;
         if let Some(dialect) = self.parts.dialect {
-            return dialect.record(self, kind);
+            return Ok(dialect.record(self, kind)?.noted(note));
         }
         let (name, form) = self.form(kind, self.preference.unwrap_or_default())?;
         let is_semaphore = kind.lock == LockKind::Semaphore;
         let permits = self.permits.unwrap_or(Slots::MOST.into());
         let permits = is_semaphore.then(|| checked_permits(permits, wanted)).transpose()?;
-        Ok(LockRecord::own(&self.settings().keys, name, form, permits))
+        Ok(LockRecord::own(&self.settings().keys, name, form, permits).noted(note))
     }
 
     /// The name, and what all locks of the kind have in common that are asked for so; if these, the
@@ -200,6 +209,9 @@ impl LockHandle {
             .field("lease", &self.lease)
             .field("renewed", &self.renewed)
             .field("hold_at_most", &self.hold_at_most);
+        if let Some(note) = &self.note {
+            shown.field("note", note);
+        }
         if self.is_fair {
             shown.field("is_fair", &true);
         }

@@ -122,6 +122,16 @@ impl LockAll {
         Self { parts: Arc::clone(parts), locks }
     }
 
+    /// The [note](crate::Mutex::note) of each lock of the list that has none of its own.
+    pub fn note(mut self, note: impl AsRef<str>) -> Self {
+        for OneLock { handle, .. } in &mut self.locks {
+            if handle.note.is_none() {
+                *handle = handle.clone().note(&note);
+            }
+        }
+        self
+    }
+
     /// Acquires all locks, waiting for as long as any is taken.
     ///
     /// # Errors

@@ -139,6 +139,39 @@ lock! {
     /// # }
     /// ```
     hold_at_most(time: Duration);
+
+    /// What the lock is held for: any text of at most 200 bytes without control characters. An
+    /// empty one is none.
+    ///
+    /// Everybody who is told of the hold can read the note: in an error
+    /// ([`Error::holder`](crate::Error::holder)), from [`inspect`](Self::inspect), in the log, and
+    /// by `quorate status`. It stands on the servers, in the [id](crate::HoldId::note) of the hold and
+    /// of its place in the queue, so put no secret into it. The hold keeps the note of the call
+    /// that was granted: an owner that enters again with another one changes nothing.
+    ///
+    /// A mutex is [handed on](Self) only to a task that asks with the same note. Tasks with notes
+    /// of their own ask the voters each.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), quorate::Error> {
+    /// # let voters = quorate::embedded::voters(3);
+    /// # let quorum = quorate::Quorate::builder().embedded(&voters).connect().await?;
+    /// use std::time::Duration;
+    ///
+    /// let mutex = quorum.mutex("invoice:42");
+    /// let guard = mutex.clone().note("job 42").lock().await?;
+    /// let busy = mutex.lock_or_busy(Duration::ZERO).await.unwrap_err();
+    /// assert!(busy.to_string().contains("(\"job 42\")"));
+    /// let seen = mutex.inspect().await?;
+    /// assert_eq!(seen.holders[0].note.as_deref(), Some("job 42"));
+    /// assert_eq!(guard.hold().note().as_deref(), Some("job 42"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    note(note: impl AsRef<str>);
 }
 
 impl Mutex {

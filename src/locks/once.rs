@@ -174,6 +174,11 @@ impl Once {
         Self { handle: self.handle.hold_at_most(time), ..self }
     }
 
+    /// As [`Mutex::note`](crate::Mutex::note).
+    pub fn note(self, note: impl AsRef<str>) -> Self {
+        Self { handle: self.handle.note(note), ..self }
+    }
+
     /// Stores that the firing is done before the work begins: work that fails or is cut off is not
     /// done again.
     pub fn at_most_once(self) -> Self {

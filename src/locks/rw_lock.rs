@@ -63,6 +63,10 @@ lock! {
     /// while it writes counts from its own grant.
     hold_at_most(time: Duration);
 
+    /// As [`Mutex::note`](crate::Mutex::note), for each read and each write. A read that comes from
+    /// a write has the note of the write.
+    note(note: impl AsRef<str>);
+
     /// Whom its readers let pass; by default all [writers](Preference::Writers). A lock of
     /// [Redisson](crate::Redisson::rw_lock) knows [readers](Preference::Readers) only.
     preference(preference: Preference);

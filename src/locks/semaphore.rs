@@ -64,6 +64,9 @@ lock! {
 
     /// As [`Mutex::hold_at_most`](crate::Mutex::hold_at_most).
     hold_at_most(time: Duration);
+
+    /// As [`Mutex::note`](crate::Mutex::note).
+    note(note: impl AsRef<str>);
 }
 
 impl Semaphore {

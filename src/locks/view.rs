@@ -171,6 +171,9 @@ pub struct Holder {
     pub hold: HoldId,
     /// What its client is called, if that has a name.
     pub client_name: Option<String>,
+    /// What its user [says of it](crate::Mutex::note), if anything.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub note: Option<String>,
     /// What it does with the lock.
     pub kind: HolderKind,
     /// How many entries of its owner stand on the voters: of a mutex and of a write all that there
@@ -196,6 +199,9 @@ pub struct Waiting {
     pub place: HoldId,
     /// What its client is called, if that has a name.
     pub client_name: Option<String>,
+    /// What its user [says of it](crate::Mutex::note), if anything.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub note: Option<String>,
     /// What it waits for.
     pub kind: HolderKind,
     /// Its number. Of two with the same number the smaller place is first. Readers that come behind
@@ -424,14 +430,17 @@ impl Holder {
     fn record(kind: HolderKind, Holding { hold, count, left }: Holding) -> Self {
         // In the record of a leader its value stands in place of a count: nobody leads twice.
         let count = if kind == HolderKind::Leader { 1 } else { count };
-        let client_name = hold.client_name();
-        Self { hold, client_name, kind, count, slots: Vec::new(), ttl: left }
+        Self::of(hold, kind, count, left)
     }
 
     /// A hold beside which there may be others.
     fn listed(kind: HolderKind, ListEntry { id: hold, left, .. }: ListEntry) -> Self {
-        let client_name = hold.client_name();
-        Self { hold, client_name, kind, count: 1, slots: Vec::new(), ttl: Some(left) }
+        Self::of(hold, kind, 1, Some(left))
+    }
+
+    fn of(hold: HoldId, kind: HolderKind, count: u32, ttl: Option<Duration>) -> Self {
+        let (client_name, note) = (hold.client_name(), hold.note());
+        Self { hold, client_name, note, kind, count, slots: Vec::new(), ttl }
     }
 
     /// What is left of its lease: no expiry is the longest.
@@ -443,8 +452,8 @@ impl Holder {
 impl Waiting {
     fn all(kind: HolderKind, places: Vec<ListEntry>) -> impl Iterator<Item = Self> {
         places.into_iter().map(move |ListEntry { id: place, ticket, left: ttl }| {
-            let client_name = place.client_name();
-            Self { place, client_name, kind, ticket, ttl }
+            let (client_name, note) = (place.client_name(), place.note());
+            Self { place, client_name, note, kind, ticket, ttl }
         })
     }
 

@@ -155,9 +155,10 @@ mod serial {
     #[test]
     fn what_is_seen_is_written_with_what_each_voter_says() {
         const NAMED: &str = "web-1.7@0123456789abcdef0123:1";
+        const NOTED: &str = "web-1.7@0123456789abcdef0123:2=job%2042=";
         let holding = Holding { hold: HoldId::parse(NAMED), count: 2, left: Some(MS(1_500)) };
         let place =
-            ListEntry { id: HoldId::parse("c:2"), ticket: 7, left: Duration::from_micros(2_999) };
+            ListEntry { id: HoldId::parse(NOTED), ticket: 7, left: Duration::from_micros(2_999) };
         let (lists, number) = (vec![vec![place]], Token::new(7));
         let seen = LockSeen { holder: Some(holding), lists, number, next: None };
         let state = LockState::read(LockKind::Mutex, seen);
@@ -169,7 +170,8 @@ mod serial {
             "hold": NAMED, "client_name": "web-1.7", "kind": "mutex", "count": 2, "ttl_ms": 1_500,
         }]);
         let waiting = json!([{
-            "place": "c:2", "client_name": null, "kind": "mutex", "ticket": 7, "ttl_ms": 2,
+            "place": NOTED, "client_name": "web-1.7", "note": "job 42", "kind": "mutex",
+            "ticket": 7, "ttl_ms": 2,
         }]);
         let heard = json!({
             "voter": "v", "holders": holders, "waiting": waiting, "token": 7, "quarantine": null,

@@ -136,7 +136,8 @@ impl fmt::Display for Taker {
             HolderKind::Parked => "parked by ",
             HolderKind::Waiting => "kept for a waiter that comes first, ",
         })?;
-        self.hold.fmt(f)
+        self.hold.fmt(f)?;
+        self.hold.note().map_or(Ok(()), |note| write!(f, " ({note:?})"))
     }
 }
 
@@ -328,7 +329,8 @@ impl Error {
 
     /// Who has the lock, of an error of the kind [`Busy`](ErrorKind::Busy): the hold that most
     /// voters named, or the place in the queue that comes before the caller's. `None` if they named
-    /// nobody, as when several clients split the votes.
+    /// nobody, as when several clients split the votes. It tells its [note](HoldId::note), which is
+    /// also in the message.
     pub fn holder(&self) -> Option<&HoldId> {
         self.busy().0.map(|taker| &taker.hold)
     }

@@ -50,6 +50,9 @@ fn a_busy_lock_says_what_its_holder_does_and_for_how_long() {
         assert_eq!((error.holder_kind(), error.lease_left()), (Some(kind), Some(SECS(5))));
         assert_eq!(error.holder(), Some(&HoldId::parse("c:1")));
     }
+    let noted = "web-1.7@0123456789abcdef0123:1=the%20%22job%22=";
+    let error = told(Some((noted, HolderKind::Mutex)), None).to_string();
+    assert_eq!(error, format!("lock `a` is taken by {noted} (\"the \\\"job\\\"\")"));
     let unknown = told(None, None);
     assert_eq!(unknown.to_string(), "lock `a` is taken");
     assert_eq!((unknown.holder_kind(), unknown.holder()), (None, None));

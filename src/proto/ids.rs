@@ -144,9 +144,10 @@ impl HoldIds {
 /// in a queue, the hold is `<place>.<number>`, with a place of the same form. Before the number stands `r` if
 /// it reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of
 /// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
-/// A write of a lock of [Redisson](crate::Redisson) ends with `:write`, behind its number. A hold
-/// that is [parked](crate::MutexGuard::detach_for) has `p` before its number, and ends with `-` and
-/// a hash of its ticket's secret; so does the hold that resumes it, without `p`.
+/// Behind the number stands a [note](crate::Mutex::note) between two `=`, if there is one, encoded
+/// as the name: `=job%2042=`. A write of a lock of [Redisson](crate::Redisson) ends with `:write`. A
+/// hold that is [parked](crate::MutexGuard::detach_for) has `p` before its number, and ends with `-`
+/// and a hash of its ticket's secret; so does the hold that resumes it, without `p`.
 ///
 /// Tasks of one client that hand a mutex on have it one after the other under the same id. To end
 /// such a hold by force also ends it for those that get it within the next 50 ms.
@@ -186,6 +187,11 @@ impl HoldId {
         Self(text.into())
     }
 
+    /// The same with what its user says of it.
+    pub(crate) fn noted(&self, note: &Note) -> Self {
+        Self::of(format_args!("{self}={}=", note.0))
+    }
+
     /// The text that stands on the voters.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -205,6 +211,13 @@ impl HoldId {
     /// What the client that made it is [called](crate::Builder::client_name), if it has a name.
     pub fn client_name(&self) -> Option<String> {
         ClientId::name(self.client()?).map(decoded)
+    }
+
+    /// What its user [says of it](crate::Mutex::note), if anything.
+    pub fn note(&self) -> Option<String> {
+        let (_, noted) = self.0[self.client()?.len()..].split_once('=')?;
+        let (note, _) = noted.split_once('=')?;
+        Some(decoded(note))
     }
 
     /// The place in a queue from which its lock was asked for, if there was one. All attempts that
@@ -305,17 +318,11 @@ pub struct ClientName(Arc<str>);
 impl ClientName {
     pub const LONGEST: usize = 64;
     /// So much is left of the name of a host: the end, which tells pods of one service apart. Then
-    /// the id of a hold has 64 bytes at most, up to which servers keep records small.
+    /// the id of a hold without a note has 64 bytes at most, up to which servers keep records small.
     const HOST: usize = 20;
 
     pub fn parse(name: &str) -> Result<Self, Error> {
-        let name = within(name, "client", Self::LONGEST)?;
-        match name.chars().find(|sign| sign.is_control()) {
-            Some(sign) => {
-                Err(Error::invalid(format!("the client name {name:?} has {sign:?} in it")))
-            }
-            None => Ok(Self(encoded(name).into())),
-        }
+        Ok(Self(printable(name, "client name", Self::LONGEST)?.into()))
     }
 
     /// The host and the id of this process.
@@ -331,6 +338,34 @@ impl ClientName {
         let host = host.trim_start_matches(['-', '.']);
         let host = if host.is_empty() { "unknown-host" } else { host };
         Self(format!("{host}.{process}").into())
+    }
+}
+
+/// What a user says of a hold, as its id carries it: any text of 1 to [`Note::LONGEST`] bytes
+/// without control characters, encoded as a [`ClientName`] is. In an id it has a `=` on each side:
+/// so none of its digits are the end of the id, by which scripts know an attempt or a read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note(Arc<str>);
+
+impl Note {
+    pub const LONGEST: usize = 200;
+
+    pub fn parse(note: &str) -> Result<Self, Error> {
+        Ok(Self(printable(note, "note", Self::LONGEST)?.into()))
+    }
+
+    /// As it was given.
+    pub fn text(&self) -> String {
+        decoded(&self.0)
+    }
+}
+
+/// Encoded, if it has no control characters. `what`: for the error.
+fn printable(text: &str, what: &str, most: usize) -> Result<String, Error> {
+    let text = within(text, what, most)?;
+    match text.chars().find(|sign| sign.is_control()) {
+        Some(sign) => Err(Error::invalid(format!("the {what} {text:?} has {sign:?} in it"))),
+        None => Ok(encoded(text)),
     }
 }
 
@@ -365,14 +400,14 @@ fn decoded(text: &str) -> String {
     name.unwrap_or_else(|| text.to_owned())
 }
 
-/// `whose`: for the error.
-fn within<'a>(name: &'a str, whose: &str, most: usize) -> Result<&'a str, Error> {
-    match name.len() {
-        0 => Err(Error::invalid(format!("the {whose} name is empty"))),
+/// `what`: for the error.
+fn within<'a>(text: &'a str, what: &str, most: usize) -> Result<&'a str, Error> {
+    match text.len() {
+        0 => Err(Error::invalid(format!("the {what} is empty"))),
         length if length > most => {
-            Err(Error::invalid(format!("the {whose} name has {length} bytes, the limit is {most}")))
+            Err(Error::invalid(format!("the {what} has {length} bytes, the limit is {most}")))
         }
-        _ => Ok(name),
+        _ => Ok(text),
     }
 }
 
@@ -474,7 +509,7 @@ impl LockName {
 
     /// The same of a text that is shared.
     pub(crate) fn checked(name: Arc<str>) -> Result<Self, Error> {
-        within(&name, "lock", Self::LONGEST)?;
+        within(&name, "lock name", Self::LONGEST)?;
         Ok(Self(name))
     }
 
@@ -598,6 +633,35 @@ mod tests {
         }
     }
 
+    /// Signs that mean something in ids of each form, of one or another script.
+    const TRICKY: &str = "v1.5/7+3 :~r2 =a=:write 100%25 {Zürich}.4";
+
+    #[test]
+    fn a_note_takes_no_part_in_what_an_id_says_else() {
+        let (ids, note) = (ids(None), Note::parse(TRICKY).unwrap());
+        let [hold, read] = [ids.fresh(), ids.fresh_read()].map(|id| id.noted(&note));
+        let writes = HoldId::parse(&format!("{hold}:write"));
+        let (attempt, under) = (ids.attempt(&hold, 2), ids.under(&writes));
+        assert_eq!((attempt.place(), attempt.write()), (Some(hold.as_str()), None));
+        assert_eq!((under.place(), under.write()), (None, Some(writes.as_str())));
+        for (id, reads) in
+            [(&hold, false), (&read, true), (&writes, false), (&attempt, false), (&under, true)]
+        {
+            assert_eq!(id.note().as_deref(), Some(TRICKY), "{id}");
+            assert_eq!(id.client(), Some(&*ids.client().to_string()));
+            assert_eq!(id.reads(), reads, "{id}");
+        }
+        for id in [&hold, &read, &writes] {
+            assert_eq!((id.place(), id.write()), (None, None), "{id}");
+        }
+        // Of other programs, and of ours without a note.
+        let uuid = Uuid::from_u128(7);
+        for text in [format!("{uuid}:81"), format!("{uuid}:1=a"), "a:1=a=".into(), "=a=".into()] {
+            assert_eq!(HoldId::parse(&text).note(), None, "{text}");
+        }
+        assert!(drawn(&ids).iter().all(|id| id.note().is_none()));
+    }
+
     #[test]
     fn the_empty_text_is_no_hold_id() {
         let error = "".parse::<HoldId>().unwrap_err();
@@ -625,6 +689,25 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn a_note_is_read_from_the_holds_as_it_was_given(text in "\\PC{1,66}", names_it: bool) {
+            let text: String = text.chars().filter(|sign| !sign.is_control()).collect();
+            prop_assume!((1..=Note::LONGEST).contains(&text.len()));
+            let (name, note) = (ClientName::parse("a=b").unwrap(), Note::parse(&text).unwrap());
+            let ids = HoldIds::new(ClientId::new([7; 16], names_it.then_some(&name)), None);
+            for outer in [ids.fresh(), ids.fresh_read(), ids.fresh_unordered()] {
+                let hold = outer.noted(&note);
+                for id in [&hold, &ids.attempt(&hold, 1), &ids.under(&hold)] {
+                    prop_assert_eq!(id.note(), Some(text.clone()));
+                    prop_assert_eq!(id.client(), outer.client());
+                }
+                prop_assert_eq!((hold.reads(), hold.place()), (outer.reads(), None));
+            }
+            prop_assert_eq!(note.text(), text);
+        }
+    }
+
     fn refused(name: &str) -> String {
         let error = ClientName::parse(name).unwrap_err();
         assert!(error.is_invalid());
@@ -637,6 +720,9 @@ mod tests {
         let long = "a".repeat(65);
         assert_eq!(refused(&long), "the client name has 65 bytes, the limit is 64");
         assert_eq!(refused("a\nb"), "the client name \"a\\nb\" has '\\n' in it");
+        let refused = |note: &str| Note::parse(note).unwrap_err().to_string();
+        assert_eq!(refused(&"é".repeat(101)), "the note has 202 bytes, the limit is 200");
+        assert_eq!(refused("a\tb"), "the note \"a\\tb\" has '\\t' in it");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub use error::{Error, ErrorKind, HolderKind, Kind, Taker};
 pub use gathering::Gathering;
 pub use grant::{FixedSlots, Grant, GrantNext, Granted, Vote};
 pub use hold_ticket::{HoldTicket, HoldTimeLeft};
-pub use ids::{ClientId, ClientName, HoldId, HoldIds, LockName, Owner};
+pub use ids::{ClientId, ClientName, HoldId, HoldIds, LockName, Note, Owner};
 pub use lease::{Drift, Duty, HoldLimit, Lease, Terms};
 #[cfg(test)]
 pub(crate) use moment::at;

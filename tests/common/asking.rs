@@ -66,6 +66,8 @@ pub struct Asking {
     kind: Kind,
     owner: Option<Owner>,
     lease: Lease,
+    /// What is said of the hold; an empty one is none.
+    note: &'static str,
 }
 
 /// What a candidate says of itself; a leader counts on from there.
@@ -95,6 +97,7 @@ macro_rules! with_terms {
             Some(owner) => $lock.owner(owner),
             None => $lock,
         };
+        let lock = lock.note($asking.note);
         match $asking.lease {
             Lease::Default => lock,
             Lease::Renewed(lease_ms) => lock.lease(ms(lease_ms)),
@@ -110,7 +113,7 @@ macro_rules! with_terms {
 impl Asking {
     pub fn of(quorum: &Quorate, name: &str, kind: Kind) -> Self {
         let (quorum, name) = (quorum.clone(), name.to_owned());
-        Self { quorum, name, kind, owner: None, lease: Lease::Default }
+        Self { quorum, name, kind, owner: None, lease: Lease::Default, note: "" }
     }
 
     #[must_use]
@@ -121,6 +124,11 @@ impl Asking {
     #[must_use]
     pub fn lease(self, lease: Lease) -> Self {
         Self { lease, ..self }
+    }
+
+    #[must_use]
+    pub fn note(self, note: &'static str) -> Self {
+        Self { note, ..self }
     }
 
     pub async fn lock(&self) -> Result<Guard, Error> {
@@ -165,9 +173,10 @@ impl Asking {
             }
             Kind::Election => {
                 // It has no owner, and a lead is always renewed.
+                let election = quorum.election(name).note(self.note);
                 let election = match self.lease {
-                    Lease::Renewed(lease_ms) => quorum.election(name).lease(ms(lease_ms)),
-                    _ => quorum.election(name),
+                    Lease::Renewed(lease_ms) => election.lease(ms(lease_ms)),
+                    _ => election,
                 };
                 ask!(
                     election, how,
@@ -177,6 +186,7 @@ impl Asking {
             }
             Kind::All => {
                 let all = quorum.lock_all(["b", name, "c"].map(|name| quorum.mutex(name)));
+                let all = all.note(self.note);
                 let part = |all| Guard::Part { all: Arc::new(all), at: 1 };
                 ask!(all, how, (lock, try_lock, lock_within, lock_or_busy)() => part)
             }

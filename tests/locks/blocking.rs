@@ -158,7 +158,7 @@ fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() 
     let patient = || on.builder().voter_deadline(secs(2)).longest_lease(secs(60));
     let [ours, theirs] = [(); 2].map(|()| patient().connect_blocking().unwrap());
     let mutex = ours.mutex("a").owner(&Owner::new());
-    let outer = mutex.clone().lease_fixed(secs(20)).lock().unwrap();
+    let outer = mutex.clone().note("job 42").lease_fixed(secs(20)).lock().unwrap();
     assert!(outer.remaining() <= secs(20) && outer.votes() > 1);
     outer.extend(secs(40)).unwrap();
     assert!(outer.remaining() > secs(20));
@@ -171,6 +171,7 @@ fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() 
     assert!(theirs.fair_mutex("a").lock_within(ms(100)).unwrap().is_none());
     let busy = theirs.mutex("a").lock_or_busy(ms(100)).unwrap_err();
     assert!(busy.is_busy() && busy.holder() == Some(outer.hold()), "{busy}");
+    assert_eq!(outer.hold().note().as_deref(), Some("job 42"));
     let ended = theirs.admin().end_all(LockKind::Mutex, "a").unwrap();
     assert_eq!(ended, [outer.hold().clone()]);
     drop((outer, inner));
@@ -192,7 +193,8 @@ fn what_is_set_and_asked_for_reaches_the_async_lock_and_its_answer_comes_back() 
     let slots = theirs.semaphore("c", 3).run(Ok::<_, Error>).unwrap();
     assert!(slots.len() == 1 && !permits.slots().contains(&slots[0]));
     let several = [ours.rw_lock("d").reading(), ours.fair_mutex("e").into()];
-    let several = ours.lock_all(several).lock().unwrap();
+    let several = ours.lock_all(several).note("job 43").lock().unwrap();
+    assert!(several.holds().all(|(_, hold)| hold.note().as_deref() == Some("job 43")));
     let tokens: Vec<_> = several.tokens().map(|(name, token)| (name, token.is_some())).collect();
     assert_eq!(tokens, [("d", false), ("e", true)]);
     several.renew().unwrap();

@@ -12,6 +12,7 @@ mod joint;
 mod kinds;
 mod lead;
 mod mutex;
+mod notes;
 mod once;
 mod owned;
 mod redisson;

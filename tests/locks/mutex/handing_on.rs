@@ -83,6 +83,30 @@ async fn sixty_four_tasks_have_a_lock_for_one_request_to_each_voter() {
     on.until_clean().await;
 }
 
+// Ten in line, of which two follow each other with each note. The second of each pair has the hold
+// of the first.
+#[tokio::test(start_paused = true)]
+async fn a_hold_goes_on_only_to_a_task_with_the_same_note() {
+    let (on, client) = Fixture::with_client(3).await;
+    let had = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut running = JoinSet::new();
+    for task in 0..10 {
+        let (note, had) = (format!("job {}", task / 2), Arc::clone(&had));
+        let mutex = a(&client).note(&note);
+        running.spawn(async move {
+            let guard = mutex.lock().await.expect("all voters answer");
+            assert_eq!(guard.hold().note(), Some(note));
+            had.lock().unwrap().push((guard.hold().to_string(), guard.token()));
+            guard.release().await.expect("all voters answer");
+        });
+    }
+    running.join_all().await;
+    let had = std::mem::take(&mut *had.lock().unwrap());
+    assert_eq!(tenures(&had), [2; 5]);
+    assert!(had.is_sorted_by_key(|(_, token)| *token), "in the order of asking");
+    on.until_clean().await;
+}
+
 // The third has it at 40 ms. Each has it for as long as it works.
 #[tokio::test(start_paused = true)]
 async fn after_fifty_milliseconds_the_voters_are_asked_again() {
