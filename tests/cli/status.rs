@@ -135,6 +135,37 @@ fn the_state_comes_first_and_all_fits_a_terminal_unless_more_is_asked_for() {
     assert!(said.contains(id) && said.lines().all(|line| width(line) < 80), "{said}");
 }
 
+// Of the holder and of who waits, and for whoever finds the lock taken. Nothing of it moves a
+// cursor.
+#[test]
+fn what_a_lock_is_held_for_is_shown_to_people_and_programs() {
+    let voters = Voters::start();
+    let _holder = hold(&voters, &["a", "--fair", "--note", "job 42"]);
+    let _waits = Running::start_soon(
+        &mut voters.run(&["a", "--fair", "--note", "\u{202e}\"job\" 43"], "exec sleep 1000"),
+    );
+    let mut seen = Value::Null;
+    eventually("it waits", || {
+        seen = json(&mut voters.quorate(&["status", "a", "--json"])).1;
+        seen["locks"][0]["waiting"][0].is_object()
+    });
+    let [held, waits] = ["holders", "waiting"].map(|list| &seen["locks"][0][list][0]["note"]);
+    assert_eq!((held, waits), (&"job 42".into(), &"\u{202e}\"job\" 43".into()));
+    let says = |arguments: &[&str], text: &str| {
+        let (_, said, errors) = output(&mut voters.quorate(arguments));
+        assert!(said.contains(text) || errors.contains(text), "{said}{errors}");
+        assert!(!said.contains('\u{202e}'), "{said}");
+    };
+    says(&["status", "a"], " more (\"job 42\")\n");
+    says(&["status", "a"], " (\"\\u{202e}\\\"job\\\" 43\"), ticket ");
+    says(&["status", "-v"], "  \"job 42\"\n");
+    says(&["run", "a", "--try", "--", "true"], " (\"job 42\"), for ");
+    says(&["break", "a", "--yes"], " (\"job 42\") for ");
+    let (code, _, errors) = output(&mut voters.run(&["b", "--note", &"n".repeat(201)], "true"));
+    assert_eq!(code, 64, "{errors}");
+    assert!(errors.contains("the note has 201 bytes, the limit is 200"), "{errors}");
+}
+
 #[test]
 fn elections_and_semaphores_are_shown_with_what_is_theirs() {
     let voters = Voters::start();

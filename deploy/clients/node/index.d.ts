@@ -25,6 +25,8 @@ export interface AcquireOptions {
   wait?: number;
   lease?: number;
   holdAtMost?: number;
+  /** What the lock is held for, as others see it: up to 200 bytes. */
+  note?: string;
   /** `expire`: if this process dies, the lock stays until its deadline. */
   onExit?: "release" | "expire";
   /** Gives up waiting. */

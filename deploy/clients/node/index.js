@@ -331,11 +331,11 @@ class Quorum {
     return this.#opened;
   }
 
-  async #acquire(kind, name, { wait, lease, holdAtMost, onExit, signal } = {}, more = {}) {
+  async #acquire(kind, name, { wait, lease, holdAtMost, note, onExit, signal } = {}, more = {}) {
     signal?.throwIfAborted();
     const session = await this.#open();
     const times = { wait_ms: wait, lease_ms: lease, hold_at_most_ms: holdAtMost };
-    const fields = { op: "acquire", kind, name, ...times, on_exit: onExit, ...more };
+    const fields = { op: "acquire", kind, name, ...times, note, on_exit: onExit, ...more };
     const told = await session.call(fields, { signal }).catch((error) => {
       throw error.kind === "cancelled" ? signal.reason : error;
     });

@@ -58,7 +58,7 @@ test("every kind is locked and released", async () => {
 test("a lock that is taken names its holder, and waiting is given up", async () => {
   const { socket } = await daemon("busy");
   const [first, second] = [await connect({ socket }), await connect({ socket })];
-  const lock = await first.lock("busy");
+  const lock = await first.lock("busy", { note: "job 42" });
   await assert.rejects(second.lock("busy", { wait: 0 }), (error) => {
     return error.kind === "busy" && error.holder && error.leaseLeft > 0;
   });
@@ -68,6 +68,7 @@ test("a lock that is taken names its holder, and waiting is given up", async () 
   await assert.rejects(waiting, /enough/);
   const seen = await second.inspect("mutex", "busy");
   assert.equal(seen.holders[0].hold, lock.holdId);
+  assert.equal(seen.holders[0].note, "job 42");
   await first.close();
   const next = await second.lock("busy");
   assert(next.token > lock.token);

@@ -65,9 +65,10 @@ class Threads(unittest.TestCase):
             with quorum.permit("p:kinds", 2) as permit:
                 self.assertIn(permit.slot, (0, 1))
                 self.assertIsNone(permit.token)
-            with quorum.lead("p:kinds", "10.0.0.1:80"):
+            with quorum.lead("p:kinds", "10.0.0.1:80", note="job 42"):
                 seen = quorum.inspect("election", "p:kinds")
                 self.assertFalse(seen["is_free"])
+                self.assertEqual(seen["holders"][0]["note"], "job 42")
             with quorum.once("p:kinds", 7, keep=86_400) as firing:
                 firing.done()
             with quorum.once("p:kinds", 7) as firing:

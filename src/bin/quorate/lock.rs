@@ -11,7 +11,7 @@ use quorate::{
 
 use crate::{
     clock,
-    screen::{Short, long, quoted},
+    screen::{Short, long, noted, quoted},
 };
 
 /// Which lock of a name.
@@ -52,11 +52,13 @@ pub(crate) struct KindOptions {
 
 /// How a lock is asked for. Where it says nothing, the settings of the client apply.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Request {
+pub(crate) struct Request<'a> {
     /// How long to wait; without it for as long as it takes.
     pub(crate) wait: Option<Duration>,
     pub(crate) lease: Option<Duration>,
     pub(crate) hold_at_most: Option<Duration>,
+    /// What is said of the hold.
+    pub(crate) note: Option<&'a str>,
 }
 
 /// A guard.
@@ -104,12 +106,12 @@ impl LockHeld {
         quorum: &Quorate,
         kind: LockKind<'_>,
         name: &str,
-        request: Request,
+        request: Request<'_>,
     ) -> Result<Option<Self>, Error> {
-        let Request { wait, lease, hold_at_most } = request;
+        let Request { wait, lease, hold_at_most, note } = request;
         macro_rules! take {
             ($lock:expr, $wait:ident($($value:expr)?), $within:ident) => {{
-                let mut lock = $lock;
+                let mut lock = $lock.note(note.unwrap_or_default());
                 if let Some(lease) = lease {
                     lock = lock.lease(lease);
                 }
@@ -259,7 +261,7 @@ impl fmt::Display for FoundHold {
         };
         let hold = quoted(self.held.hold.as_str());
         let client = self.held.client_name.as_ref().map_or_else(|| hold.clone(), |it| quoted(it));
-        write!(f, "{held} by {client}")?;
+        write!(f, "{held} by {client}{}", noted(&self.held.hold))?;
         if let Some(since) = self.since {
             write!(f, " for {}", long(since))?;
         }

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use quorate::HoldId;
 use terminal_size::{Height, Width, terminal_size_of};
 use tokio::time;
 
@@ -193,6 +194,11 @@ pub(crate) fn quoted(text: &str) -> String {
         sign => sign.to_string(),
     };
     text.chars().map(shown).collect()
+}
+
+/// What the user of a hold says of it, in brackets behind a blank, if anything.
+pub(crate) fn noted(hold: &HoldId) -> String {
+    hold.note().map_or_else(String::new, |note| format!(" ({note:?})"))
 }
 
 /// So many of what this word says.

@@ -19,7 +19,7 @@ use crate::{
     clock,
     console::{Code, Failure},
     lock::KINDS,
-    screen::{self, Frame, Picture, Tone, counted, long, quoted, time_or},
+    screen::{self, Frame, Picture, Tone, counted, long, noted, quoted, time_or},
     setup::{self, Setup, VoterOptions, settle},
 };
 
@@ -456,7 +456,7 @@ fn summary(seen: &LockView) -> String {
                 _ => "held",
             };
             let left = time_or(held.ttl, "ever");
-            format!("{how} by {} for {left} more", client(&held.hold))
+            format!("{how} by {} for {left} more{}", client(&held.hold), noted(&held.hold))
         }
         (None, LockKind::Semaphore) => permits(seen),
         (None, _) if !seen.holders.is_empty() => format!("read by {}", seen.holders.len()),
@@ -492,12 +492,14 @@ fn show_lock(frame: &mut Frame, seen: &LockView) {
             HolderKind::Read => "reads".into(),
             _ => "has a majority too".into(),
         };
-        frame.line(Tone::Plain, format!("  {has} for {left} more: {whose}"));
+        let note = noted(&held.hold);
+        frame.line(Tone::Plain, format!("  {has} for {left} more: {whose}{note}"));
     }
     for (place, Waiting { place: hold, kind, ticket, ttl, .. }) in seen.waiting.iter().enumerate() {
         let (whose, kept) = (whose(hold), time_or(Some(*ttl), ""));
-        let (number, wants) = (place + 1, wants(*kind));
-        let text = format!("  {number}. waits{wants} for {kept} more: {whose}, ticket {ticket}");
+        let (number, wants, note) = (place + 1, wants(*kind), noted(hold));
+        let text =
+            format!("  {number}. waits{wants} for {kept} more: {whose}{note}, ticket {ticket}");
         frame.line(Tone::Plain, text);
     }
     if let Some(done) = seen.done {
@@ -571,8 +573,8 @@ fn show_found(frame: &mut Frame, found: &FoundLocks, locks: &[LockSeen], shows_a
         frame.line(Tone::Doubtful, quoted(&format!("not looked for on {missing}")));
     }
     if !rows.is_empty() {
-        let headings = ["LOCK", "KIND", "LEFT", "WAITING", "HELD BY", "TOKEN"];
-        let columns = headings.len() - usize::from(!shows_all);
+        let headings = ["LOCK", "KIND", "LEFT", "WAITING", "HELD BY", "TOKEN", "NOTE"];
+        let columns = if shows_all { headings.len() } else { headings.len() - 2 };
         frame.table_of_names(&headings[..columns], &rows);
     }
 }
@@ -583,7 +585,7 @@ fn found_row(lock: &LockSeen, shows_all: bool) -> Option<(Tone, Vec<String>)> {
     if let Err(error) = &lock.seen {
         // Without the causes of the voters: those are shown with the name.
         let what = quoted(&Failure::from(error.clone()).what);
-        let row = vec![name, kind, "?".into(), "?".into(), what, String::new()];
+        let row = vec![name, kind, "?".into(), "?".into(), what, String::new(), String::new()];
         return Some((Tone::Bad, row));
     }
     let seen = lock.wanted()?;
@@ -595,6 +597,8 @@ fn found_row(lock: &LockSeen, shows_all: bool) -> Option<(Tone, Vec<String>)> {
         (None, _) if seen.is_free => "nobody".into(),
         (None, _) => "no majority".into(),
     };
-    let waiting = seen.waiting.len().to_string();
-    Some((Tone::Plain, vec![name, kind, left(&seen.holders), waiting, by, number(seen.token)]))
+    let (left, waiting) = (left(&seen.holders), seen.waiting.len().to_string());
+    let note = alone(&seen.holders).and_then(|held| held.note.as_ref());
+    let note = note.map_or_else(String::new, |note| format!("{note:?}"));
+    Some((Tone::Plain, vec![name, kind, left, waiting, by, number(seen.token), note]))
 }

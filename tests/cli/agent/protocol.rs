@@ -32,7 +32,9 @@ fn a_program_in_any_language_has_every_kind_of_lock() {
         ("election", json!({ "value": "10.0.0.1:80" })),
         ("once", json!({ "firing": 7 })),
     ] {
-        let mut fields = json!({ "op": "acquire", "kind": kind, "name": "a", "wait_ms": 0 });
+        let mut fields = json!({
+            "op": "acquire", "kind": kind, "name": "a", "wait_ms": 0, "note": "job 42",
+        });
         fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let told = client.ask(fields.clone()).unwrap_or_else(|why| panic!("{kind}: {why}"));
         assert_eq!(told["token"].is_u64(), !["read", "semaphore"].contains(&kind), "{told}");
@@ -40,6 +42,7 @@ fn a_program_in_any_language_has_every_kind_of_lock() {
         tokens.extend(told["token"].as_u64().filter(|_| ["mutex", "fair"].contains(&kind)));
         let seen = client.ask(json!({ "op": "inspect", "kind": kind, "name": "a" })).unwrap();
         assert_eq!(seen["holders"][0]["hold"], told["hold_id"], "{kind}: {seen}");
+        assert_eq!(seen["holders"][0]["note"], "job 42", "{kind}: {seen}");
         let done = kind == "once";
         let release = json!({ "op": "release", "hold": told["hold"], "done": done });
         assert_eq!(client.ask(release), Ok(json!({})), "{kind}");

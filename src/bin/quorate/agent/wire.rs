@@ -59,6 +59,7 @@ pub(super) struct Acquire {
     wait_ms: Option<u64>,
     lease_ms: Option<u64>,
     hold_at_most_ms: Option<u64>,
+    note: Option<String>,
     #[serde(default)]
     pub(super) on_exit: OnExit,
     permits: Option<u32>,
@@ -122,10 +123,11 @@ impl Acquire {
         })
     }
 
-    pub(super) fn request(&self) -> lock::Request {
+    pub(super) fn request(&self) -> lock::Request<'_> {
         let time = |ms: Option<u64>| ms.map(Duration::from_millis);
         let (wait, lease) = (time(self.wait_ms), time(self.lease_ms));
-        lock::Request { wait, lease, hold_at_most: time(self.hold_at_most_ms) }
+        let (hold_at_most, note) = (time(self.hold_at_most_ms), self.note.as_deref());
+        lock::Request { wait, lease, hold_at_most, note }
     }
 }
 

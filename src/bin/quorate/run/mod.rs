@@ -202,6 +202,10 @@ struct CommandOptions {
     #[arg(long, value_name = "TIME", value_parser = setup::parse_time, long_help = MAX_HOLD)]
     max_hold: Option<Duration>,
 
+    /// What the lock is held for, as others see it: up to 200 bytes
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+
     /// The time from SIGTERM to SIGKILL [default: a third of the lease, 10s at most]
     #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
     grace: Option<Duration>,
@@ -463,8 +467,8 @@ impl Job<'_> {
         quorum: &Quorate,
         limit: Option<Duration>,
     ) -> Result<Option<LockHeld>, Error> {
-        let name = &self.options.name;
-        let request = Request { wait: limit, ..Request::default() };
+        let CommandOptions { name, note, .. } = self.options;
+        let request = Request { wait: limit, note: note.as_deref(), ..Request::default() };
         let mut acquiring = pin!(LockHeld::acquire(quorum, self.kind, name, request));
         if self.console.is_watched() {
             if let Ok(acquired) = time::timeout(PATIENCE, &mut acquiring).await {
