@@ -4,37 +4,29 @@
 use std::{
     io, mem,
     panic::{self, AssertUnwindSafe},
-    process,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
 };
 
 use tokio::runtime::{self, Handle, Runtime};
 use tracing::{Dispatch, dispatcher};
 
-use crate::proto::Error;
+use crate::{proto::Error, sync::PerProcess};
 
 // One for all, and not the caller's runtime: decision 2 of `docs/design.md`.
-/// With the process that started it: a forked one has only the thread that forked.
-static STARTED: Mutex<Option<(u32, Runtime)>> = Mutex::new(None);
+static STARTED: PerProcess<Option<Runtime>> = PerProcess::new();
 
 /// The runtime of the thread, which begins when it is asked for first and goes on until the process
 /// ends.
 pub(crate) fn runtime() -> Result<Handle, Error> {
-    let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let process = process::id();
-    if let Some((_, runtime)) = started.as_ref().filter(|(of, _)| *of == process) {
+    let mut started = STARTED.lock();
+    if let Some(runtime) = &*started {
         return Ok(runtime.handle().clone());
     }
     let runtime = start().map_err(|why| {
         Error::invalid(format!("the thread of the clients cannot be started: {why}"))
     })?;
-    let handle = runtime.handle().clone();
-    // To drop that of the parent would be to wait for a thread that is not here.
-    mem::forget(started.replace((process, runtime)));
-    Ok(handle)
+    Ok(started.insert(runtime).handle().clone())
 }
 
 /// One worker, and not a runtime of the current thread: that would be woken by a call to the system
@@ -49,6 +41,10 @@ fn start() -> io::Result<Runtime> {
         if is_first { "quorate".into() } else { "quorate-pool".into() }
     };
     builder.worker_threads(1).thread_name_fn(name).enable_all();
+    // None waits for more to do. With tokio's feature `parking_lot`, which `full` has, a thread that
+    // waits is in a list of the whole process. A forked one has the list without the threads, puts
+    // its own into their memory, and goes round in it for ever.
+    builder.thread_keep_alive(Duration::ZERO);
     // What fred writes by the crate `log` could come to a subscriber here, which may block.
     builder.on_thread_start(|| mem::forget(dispatcher::set_default(&Dispatch::none())));
     // Tokio panics where the system gives it no thread.

@@ -339,6 +339,7 @@ mod scripts;
 mod series;
 mod settings;
 mod signal;
+mod sync;
 
 mod voter;
 

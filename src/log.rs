@@ -4,11 +4,10 @@
 //! lock waits for that.
 
 use std::{
-    io, mem,
+    io,
     panic::{AssertUnwindSafe, catch_unwind},
-    process,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
         mpsc::{self, Receiver, Sender},
     },
@@ -21,15 +20,15 @@ use tracing::{
     Dispatch, Id, Span, dispatcher, level_filters::LevelFilter, subscriber::NoSubscriber,
 };
 
+use crate::sync::PerProcess;
+
 /// The most events in the queue: enough to log the loss of ten thousand locks at once.
 const MOST: usize = 16_384;
 
-static QUEUE: Mutex<Option<LogQueue>> = Mutex::new(None);
+static QUEUE: PerProcess<Option<LogQueue>> = PerProcess::new();
 
 /// What the thread is still to tell.
 struct LogQueue {
-    /// Which has the thread: a forked process has only the thread that forked.
-    process: u32,
     entries: Sender<LogEntry>,
     backlog: Arc<Backlog>,
 }
@@ -140,12 +139,11 @@ impl Drop for LogSpan {
 fn queue(tell: impl FnOnce() + Send + 'static, most: Option<usize>) {
     // Dropped behind the mutex where it finds no room.
     let entry = LogEntry { listener: listener(), tell: Box::new(tell) };
-    let mut queue = QUEUE.lock().unwrap_or_else(PoisonError::into_inner);
-    if queue.as_ref().is_none_or(|queue| queue.process != process::id()) {
+    let mut queue = QUEUE.lock();
+    if queue.is_none() {
         // Where the system gives no thread, the next event tries again.
         let Ok(started) = LogQueue::start() else { return };
-        // The events of a parent are the parent's.
-        mem::forget(queue.replace(started));
+        *queue = Some(started);
     }
     let _no_room = queue.as_ref().and_then(|queue| queue.push(entry, most).err());
     drop(queue);
@@ -160,13 +158,12 @@ fn listener() -> Option<Dispatch> {
 /// Nothing finds its way into the queue before this is dropped.
 #[cfg(test)]
 pub(crate) fn hold_up() -> Box<dyn std::any::Any> {
-    Box::new(QUEUE.lock().unwrap_or_else(PoisonError::into_inner))
+    Box::new(QUEUE.lock())
 }
 
 fn is_told() -> bool {
-    let queue = QUEUE.lock().unwrap_or_else(PoisonError::into_inner);
-    let queue = queue.as_ref().filter(|queue| queue.process == process::id());
-    queue.is_none_or(|queue| queue.backlog.waiting.load(Ordering::Acquire) == 0)
+    let queue = QUEUE.lock();
+    queue.as_ref().is_none_or(|queue| queue.backlog.waiting.load(Ordering::Acquire) == 0)
 }
 
 impl LogQueue {
@@ -175,7 +172,7 @@ impl LogQueue {
         let of_thread = Arc::clone(&backlog);
         let thread = thread::Builder::new().name("quorate-log".into());
         thread.spawn(move || tell_all(&heard, &of_thread))?;
-        Ok(Self { process: process::id(), entries, backlog })
+        Ok(Self { entries, backlog })
     }
 
     /// Fails where there is no room.
@@ -210,7 +207,7 @@ fn tell_all(entries: &Receiver<LogEntry>, backlog: &Backlog) {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write;
+    use std::{fmt::Write, sync::Mutex};
 
     use tracing::{
         Event, Metadata, Subscriber,

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -15,7 +15,10 @@ use std::{
 
 use metrics::{Key, Level, Metadata};
 
-use super::metric::{self, Label, NamedLocks};
+use super::{
+    metric::{self, Label, NamedLocks},
+    sync::PerProcess,
+};
 
 static METADATA: Metadata<'static> = Metadata::new("quorate", Level::INFO, Some("quorate"));
 
@@ -144,7 +147,7 @@ impl LockSeries {
 }
 
 /// The ages of the oldest holds of each client of the process, by its number.
-static AGES: Mutex<BTreeMap<Series, BTreeMap<u64, Duration>>> = Mutex::new(BTreeMap::new());
+static AGES: PerProcess<BTreeMap<Series, BTreeMap<u64, Duration>>> = PerProcess::new();
 
 /// Tells how old a client's oldest holds are. Clients of one process share a gauge: it shows the
 /// oldest of all of them. From when this is dropped on, the client has none.
@@ -186,7 +189,7 @@ impl OldestHolds {
 
     /// Keeps the client's ages in place of those that it had. Returns the series of both.
     fn replace(&self, ages: &BTreeMap<Series, Duration>) -> Vec<Series> {
-        let mut all = all_ages();
+        let mut all = AGES.lock();
         let mut changed: Vec<Series> = ages.keys().cloned().collect();
         for (series, clients) in &mut *all {
             if clients.remove(&self.client).is_some() && !ages.contains_key(series) {
@@ -200,13 +203,9 @@ impl OldestHolds {
     }
 }
 
-fn all_ages() -> MutexGuard<'static, BTreeMap<Series, BTreeMap<u64, Duration>>> {
-    AGES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The age of the oldest hold of all clients.
 fn oldest(series: &Series) -> Duration {
-    let all = all_ages();
+    let all = AGES.lock();
     all.get(series).and_then(|clients| clients.values().max().copied()).unwrap_or_default()
 }
 

@@ -2,12 +2,8 @@
 
 use std::{
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
-    thread::{self, Thread},
+    sync::Arc,
+    task::{Context, Poll, Waker},
 };
 
 use tokio::task::{coop, yield_now};
@@ -15,39 +11,11 @@ use tokio::task::{coop, yield_now};
 use crate::{
     client_thread,
     proto::{Error, ErrorKind},
+    sync::{CallerWaker, wait_for},
 };
 
 const INSIDE_RUNTIME: &str = "a blocking call inside a future that tokio runs would block its \
      thread: use the async call there, or `tokio::task::spawn_blocking`";
-
-/// Wakes the thread that waits.
-struct CallerWaker {
-    thread: Thread,
-    /// Others may unpark the thread as well, or take away that it was unparked.
-    woken: AtomicBool,
-}
-
-impl CallerWaker {
-    fn new() -> Arc<Self> {
-        Arc::new(Self { thread: thread::current(), woken: AtomicBool::new(false) })
-    }
-
-    /// Whether it was woken since this was asked last.
-    fn take(&self) -> bool {
-        self.woken.swap(false, Ordering::Acquire)
-    }
-}
-
-impl Wake for CallerWaker {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
-        self.thread.unpark();
-    }
-}
 
 /// Blocks the calling thread until the future completes. The future may use what the runtime of the
 /// clients' thread has; it is polled on the calling thread, so it can borrow.
@@ -58,22 +26,6 @@ pub(super) fn wait<F: Future>(future: F) -> Result<F::Output, Error> {
     let runtime = client_thread::runtime()?;
     let _inside = runtime.enter();
     Ok(wait_for(future))
-}
-
-/// Runs a future on the calling thread.
-fn wait_for<F: Future>(future: F) -> F::Output {
-    let caller = CallerWaker::new();
-    let waker = Waker::from(Arc::clone(&caller));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        while !caller.take() {
-            thread::park();
-        }
-    }
 }
 
 /// Fails inside a future that tokio runs. Not where a thread only has a handle to a runtime, as

@@ -24,7 +24,8 @@ use crate::{
     clock::{Clock, Machine, Moment},
     proto::{Cause, Reason},
     scripts::Value,
-    voter::{Birth, Call, KeySearch, KeysFound, ONLY, Outcome, Stamp, VoterEvents, lock},
+    sync::lock,
+    voter::{Birth, Call, KeySearch, KeysFound, ONLY, Outcome, Stamp, VoterEvents},
 };
 
 /// How often a client looks who a voter is, as it does at a server.

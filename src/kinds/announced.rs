@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::{
     proto::{LeaderValue, Proclaimed, Token},
-    voter::lock,
+    sync::lock,
 };
 
 /// What a candidate, or a leader, says of itself.

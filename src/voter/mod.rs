@@ -15,8 +15,6 @@ mod standings;
 mod task;
 mod telling;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 pub(crate) use cluster::{ClusterNode, Topology};
 pub(crate) use contract::{
     Answers, Birth, Call, Identity, KeySearch, KeysFound, Node, ONLY, Outcome, Stamp, VoterEvents,
@@ -32,7 +30,4 @@ pub(crate) use standings::{Standings, VoterLayout};
 pub(crate) use task::VoterReply;
 pub(crate) use task::{Seen, Voter};
 
-/// What a mutex keeps is whole at each moment, whoever panicked while it was locked.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::sync::lock;

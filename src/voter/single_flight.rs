@@ -1,29 +1,25 @@
 //! Work that blocks, shared by all who need what comes of it.
 
-use std::{io, process, sync::Mutex, thread};
+use std::{io, thread};
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio::sync::watch;
 
-use super::lock;
+use crate::sync::PerProcess;
 
 /// Work that may block for long, such as a look-up of a name or the read of a file. It runs on a
 /// thread of its own, so that it holds up nothing else, and one run at a time: whoever needs the
 /// outcome meanwhile waits for the same run. A run that never ends has one thread.
 ///
 /// No pool of a runtime: its threads may all be taken, by the callers' own work or by what hangs.
-pub(crate) struct SingleFlight<T>(Mutex<Option<Flight<T>>>);
+pub(crate) struct SingleFlight<T>(PerProcess<Option<Flight<T>>>);
 
-/// The latest run.
-struct Flight<T> {
-    /// A forked process has none of its parent's threads.
-    process: u32,
-    outcome: watch::Receiver<Option<T>>,
-}
+/// The outcome of the latest run.
+type Flight<T> = watch::Receiver<Option<T>>;
 
 impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     pub(crate) const fn new() -> Self {
-        Self(Mutex::new(None))
+        Self(PerProcess::new())
     }
 
     /// Starts the work, unless it is under way, or its last outcome `is_good` still. The outcome
@@ -33,12 +29,11 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
         is_good: impl FnOnce(&T) -> bool,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> BoxFuture<'static, io::Result<T>> {
-        let mut latest = lock(&self.0);
-        let flight = latest.as_ref().filter(|flight| flight.is_of_use(is_good));
-        let mut outcome = match flight {
-            Some(flight) => flight.outcome.clone(),
+        let mut latest = self.0.lock();
+        let mut outcome = match latest.as_ref().filter(|flight| is_of_use(flight, is_good)) {
+            Some(flight) => flight.clone(),
             None => match start(work) {
-                Ok(flight) => latest.insert(flight).outcome.clone(),
+                Ok(flight) => latest.insert(flight).clone(),
                 Err(why) => return async { Err(why) }.boxed(),
             },
         };
@@ -51,8 +46,7 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
 
     /// Whether it is under way, or its last outcome `is_good` still.
     pub(crate) fn is_of_use(&self, is_good: impl FnOnce(&T) -> bool) -> bool {
-        let latest = lock(&self.0);
-        latest.as_ref().is_some_and(|flight| flight.is_of_use(is_good))
+        self.0.lock().as_ref().is_some_and(|flight| is_of_use(flight, is_good))
     }
 }
 
@@ -62,13 +56,10 @@ impl<T: Clone + Send + Sync + 'static> Default for SingleFlight<T> {
     }
 }
 
-impl<T> Flight<T> {
-    fn is_of_use(&self, is_good: impl FnOnce(&T) -> bool) -> bool {
-        // Before the outcome, which comes before the end of the thread.
-        let is_under_way = self.outcome.has_changed().is_ok();
-        let outcome = self.outcome.borrow();
-        self.process == process::id() && outcome.as_ref().map_or(is_under_way, is_good)
-    }
+fn is_of_use<T>(flight: &Flight<T>, is_good: impl FnOnce(&T) -> bool) -> bool {
+    // Before the outcome, which comes before the end of the thread.
+    let is_under_way = flight.has_changed().is_ok();
+    flight.borrow().as_ref().map_or(is_under_way, is_good)
 }
 
 fn start<T: Send + Sync + 'static>(
@@ -77,7 +68,7 @@ fn start<T: Send + Sync + 'static>(
     let (tell, outcome) = watch::channel(None);
     let thread = thread::Builder::new().name("quorate-blocks".into());
     thread.spawn(move || drop(tell.send_replace(Some(work()))))?;
-    Ok(Flight { process: process::id(), outcome })
+    Ok(outcome)
 }
 
 #[cfg(test)]
@@ -96,19 +87,6 @@ mod tests {
     async fn after_a_panic_it_is_started_again() {
         let flight = SingleFlight::new();
         assert!(flight.outcome(|_| true, || panic!("as planned")).await.is_err());
-        assert_eq!(flight.outcome(|_| true, || 1).await.unwrap(), 1);
-    }
-
-    #[tokio::test]
-    async fn a_forked_process_waits_for_no_thread_of_its_parent() {
-        let flight = SingleFlight::new();
-        let forever = || {
-            loop {
-                thread::park();
-            }
-        };
-        assert!(flight.outcome(|_| true, forever).now_or_never().is_none());
-        lock(&flight.0).as_mut().unwrap().process = 0;
         assert_eq!(flight.outcome(|_| true, || 1).await.unwrap(), 1);
     }
 }

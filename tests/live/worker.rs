@@ -405,7 +405,7 @@ fn forks(plan: &Plan) {
                     0 => note(What::Forked { holds: false }),
                     // The whole status, with the code above it.
                     256 => note(What::Forked { holds: true }),
-                    // Open: some hang as they connect.
+                    // It hung: tokio does not support a runtime in a forked process.
                     ended => note(What::Failed { why: format!("a child ended with {ended}") }),
                 }
                 drop(guard.release());

@@ -8,7 +8,7 @@ use std::{
     collections::BTreeMap,
     io,
     net::{IpAddr, SocketAddr, ToSocketAddrs},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,7 +16,8 @@ use futures::future::BoxFuture;
 
 use crate::{
     clock::{Clock, Moment},
-    voter::{SingleFlight, lock},
+    sync::PerProcess,
+    voter::SingleFlight,
 };
 
 /// For how long an answer may be used: until the next attempt of whoever asked, and no longer than
@@ -26,7 +27,7 @@ const KEPT: Duration = Duration::from_secs(30);
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 
 /// The names that clients of this process look up.
-static NAMES: Names = Names { look_up, flights: Mutex::new(BTreeMap::new()) };
+static NAMES: Names = Names { look_up, flights: PerProcess::new() };
 
 /// The addresses of a host: at once where it is a number. An answer serves a user of it once: the
 /// `latest` that was used has led to a connection that failed or ended, and only a newer one may
@@ -59,7 +60,7 @@ impl Answer {
 struct Names {
     look_up: fn(&str) -> io::Result<Vec<SocketAddr>>,
     /// Those that are being looked up, or were of late.
-    flights: Mutex<BTreeMap<Arc<str>, SingleFlight<Answer>>>,
+    flights: PerProcess<BTreeMap<Arc<str>, SingleFlight<Answer>>>,
 }
 
 impl Names {
@@ -79,7 +80,7 @@ impl Names {
 
     /// One that is newer than this one.
     fn answer(&self, host: &str, than: Option<Moment>) -> BoxFuture<'static, io::Result<Answer>> {
-        let mut flights = lock(&self.flights);
+        let mut flights = self.flights.lock();
         if !flights.contains_key(host) {
             flights.retain(|_, flight| flight.is_of_use(Answer::is_recent));
             flights.insert(host.into(), SingleFlight::new());
@@ -116,7 +117,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(20);
 
     fn names(look_up: fn(&str) -> io::Result<Vec<SocketAddr>>) -> Names {
-        Names { look_up, flights: Mutex::default() }
+        Names { look_up, flights: PerProcess::new() }
     }
 
     fn address(last: u8) -> SocketAddr {
@@ -136,7 +137,7 @@ mod tests {
             let found = names.addresses(host, &mut None).await;
             assert_eq!(found, Ok(vec![number.parse().unwrap()]));
         }
-        assert!(lock(&names.flights).is_empty());
+        assert!(names.flights.lock().is_empty());
     }
 
     #[tokio::test]
@@ -154,7 +155,7 @@ mod tests {
             assert_eq!(given_up, None);
         }
         ANSWERS.store(1, SeqCst);
-        eventually("it has answered", || !lock(&names.flights)["a"].is_of_use(|_| false));
+        eventually("it has answered", || !names.flights.lock()["a"].is_of_use(|_| false));
         // Each may use it once: it has led to nothing then.
         for latest in &mut latest {
             let kept = names.addresses("a", latest).now_or_never();
@@ -180,7 +181,7 @@ mod tests {
         }
         let found = time::timeout(SOON, names.addresses("a", &mut None)).await;
         assert_eq!(found.expect("nothing holds it up"), Ok(vec![address(1)]));
-        assert_eq!(lock(&names.flights).len(), 101, "one for each");
+        assert_eq!(names.flights.lock().len(), 101, "one for each");
     }
 
     #[tokio::test]

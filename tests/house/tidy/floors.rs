@@ -7,7 +7,7 @@ use crate::tree::files;
 
 /// From low to high.
 const FLOORS: [&[&str]; 14] = [
-    &["proto", "mutant", "metric"],
+    &["proto", "mutant", "metric", "sync"],
     &["client_thread", "log"],
     &["clock", "signal", "fence", "series"],
     &["settings", "keys"],

@@ -51,12 +51,22 @@ fn is_alone(test: &str, with: &[(&str, &str)]) -> bool {
     false
 }
 
+/// The state of each thread of this process that has this name: `S` if it sleeps.
+#[cfg(target_os = "linux")]
+fn threads(named: &str) -> Vec<String> {
+    let threads = std::fs::read_dir("/proc/self/task").expect("Linux has it").flatten();
+    let stats = threads.filter_map(|it| std::fs::read_to_string(it.path().join("stat")).ok());
+    let state = |stat: String| {
+        let (name, rest) = stat.split_once(" (")?.1.rsplit_once(") ")?;
+        (name == named).then(|| rest[..1].to_owned())
+    };
+    stats.filter_map(state).collect()
+}
+
 /// The threads of this process that are the clients'.
 #[cfg(target_os = "linux")]
 fn client_threads() -> usize {
-    let threads = std::fs::read_dir("/proc/self/task").expect("Linux has it").flatten();
-    let name = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("comm"));
-    threads.filter_map(|thread| name(thread).ok()).filter(|name| name.trim() == "quorate").count()
+    threads("quorate").len()
 }
 
 /// Takes a lock on this runtime, has it blocked by threads of it that do nothing else, so many at
@@ -300,6 +310,44 @@ fn a_forked_process_connects_anew_and_can_use_nothing_of_its_parent() {
     assert_eq!(waitpid(theirs).expect("it ends"), 0, "as the child says");
     assert!(guard.is_held());
     guard.release().expect("the parent goes on");
+}
+
+// Tokio's feature `parking_lot`, which is on here, has a list of all threads that wait. A forked
+// process inherits it. Threads of the parent that are in it at the fork may make the child go round
+// in it for ever, as the list grows: while some threads of the child wait, there come to be more.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_is_forked_when_many_connections_were_made_connects_anew() {
+    const TEST: &str = "a_process_that_is_forked_when_many_connections_were_made_connects_anew";
+    if !is_alone(TEST, &[]) {
+        return;
+    }
+    let servers = servers(5);
+    let connect = || {
+        let builder = builder(&servers).connect_timeout(MS(15_000));
+        builder.connect_blocking().expect("a majority answers")
+    };
+    let client = connect();
+    for number in 0..40 {
+        eventually("it has connected", || threads("quorate-pool").iter().all(|it| it == "S"));
+        let Fork::Parent(child) = fork().expect("the system has room") else {
+            // Its parent waits for it.
+            thread::spawn(|| {
+                thread::sleep(MS(20_000));
+                process::exit(2);
+            });
+            let works = || connect().mutex("a").is_locked().is_ok();
+            let work_at_once = |count| {
+                thread::scope(|scope| {
+                    let clients: Vec<_> = (0..count).map(|_| scope.spawn(works)).collect();
+                    clients.into_iter().all(|client| client.join().expect("no panic"))
+                })
+            };
+            process::exit(i32::from(![1, 2, 4].into_iter().all(work_at_once)));
+        };
+        assert_eq!(waitpid(child).expect("it ends") >> 8, 0, "child {number}; 2: it hangs");
+    }
+    drop(client);
 }
 
 /// Ends a forked process: well if all that it found is so.
