@@ -3,10 +3,18 @@
 use std::{
     collections::HashMap,
     error, fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
-use crate::proto::Token;
+use tokio::{
+    sync::{Mutex as Turn, OwnedMutexGuard},
+    task::unconstrained,
+};
+
+use crate::{
+    proto::Token,
+    sync::{lock, wait_for},
+};
 
 /// A token was lower than one seen before: its hold has ended, and a later one works already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +44,10 @@ impl error::Error for Stale {}
 ///
 /// Checking and doing must be one step. After [`check`](Self::check) has answered, a higher token
 /// may pass and do its work first; the late write then overwrites it.
-/// [`guarded`](Self::guarded) does the work while nobody else passes for that name. Where the
-/// work is a write to a database, let that write check the token itself; the book has the texts
-/// for it (`docs/fencing.md`). A gate protects what only its own process changes.
+/// [`guarded`](Self::guarded) does the work while nobody else passes for that name, and
+/// [`guarded_async`](Self::guarded_async) does so for work that awaits. Where the work is a write
+/// to a database, let that write check the token itself; the book has the texts for it
+/// (`docs/fencing.md`). A gate protects what only its own process changes.
 ///
 /// # What it remembers
 ///
@@ -85,7 +94,7 @@ struct Name {
     /// Nothing between the making of this entry and the first token's turn.
     highest: Option<Token>,
     /// Locked while work for the name is done; nobody waits for it who has `known` locked.
-    turn: Arc<Mutex<()>>,
+    turn: Arc<Turn<()>>,
 }
 
 impl FenceGate {
@@ -97,8 +106,8 @@ impl FenceGate {
     /// Lets a token pass that is as high as or higher than the highest seen for `name`, and
     /// remembers it.
     ///
-    /// Waits while [`guarded`](Self::guarded) work for that name is done, but not to refuse. What
-    /// the caller does next is not covered: see [one step](Self#one-step).
+    /// Blocks the thread while work for that name is done, but not to refuse. What the caller does
+    /// next is not covered: see [one step](Self#one-step).
     ///
     /// # Errors
     ///
@@ -112,7 +121,8 @@ impl FenceGate {
     /// The token is remembered from before the work begins, so it counts as seen if the work
     /// panics. Other names are not kept waiting. The work must be short, as it blocks the thread of
     /// whoever waits for the same name, and must not come back to the gate with it: that waits
-    /// for itself.
+    /// for itself. It must not be a future: that would be done after the step. For work that awaits
+    /// there is [`guarded_async`](Self::guarded_async).
     ///
     /// # Errors
     ///
@@ -136,12 +146,58 @@ impl FenceGate {
         token: Token,
         work: impl FnOnce() -> T,
     ) -> Result<T, Stale> {
+        let _turn = wait_for(self.enter(name, token))?;
+        Ok(work())
+    }
+
+    /// The same for work that awaits: no other token passes for the name before its future has
+    /// completed.
+    ///
+    /// Whoever waits for a name blocks no thread. If some work for a name awaits, call this one
+    /// from all async code: a thread that [`guarded`](Self::guarded) or [`check`](Self::check)
+    /// blocks may be the one that the work needs.
+    ///
+    /// # Errors
+    ///
+    /// [`Stale`] where a higher token has been seen; then the work was not begun.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, it changes nothing. Dropped while the work is done, it ends the work
+    /// and lets the next token pass. **What the work has sent may still arrive then, after the work
+    /// of a higher token.** Where the caller may be cancelled, as a handler of a web server is, spawn
+    /// the call in a task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let file = std::env::temp_dir().join(format!("quorate-async-{}", std::process::id()));
+    /// # let (gate, token) = (quorate::FenceGate::new(), "7".parse()?);
+    /// gate.guarded_async("report", token, || tokio::fs::write(&file, "done")).await??;
+    /// # assert_eq!(std::fs::read_to_string(&file)?, "done");
+    /// # std::fs::remove_file(&file)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn guarded_async<W: Future>(
+        &self,
+        name: &str,
+        token: Token,
+        work: impl FnOnce() -> W,
+    ) -> Result<W::Output, Stale> {
+        let _turn = self.enter(name, token).await?;
+        Ok(work().await)
+    }
+
+    /// Lets the token pass when it is the turn of the name, which goes on until this is dropped.
+    async fn enter(&self, name: &str, token: Token) -> Result<OwnedMutexGuard<()>, Stale> {
         loop {
             let turn = self.known().turn(name, token)?;
-            let _mine = lock(&turn);
-            let entered = self.known().enter(name, token, &turn)?;
-            if entered {
-                return Ok(work());
+            let mine = locked(&turn).await;
+            if self.known().enter(name, token, &turn)? {
+                return Ok(mine);
             }
             // The name was forgotten meanwhile, and whoever comes now waits for another turn.
         }
@@ -161,7 +217,8 @@ impl FenceGate {
         known.names.iter().filter_map(seen).collect()
     }
 
-    /// Forgets one name, say of a resource that is no more; waits while work for it is done.
+    /// Forgets one name, say of a resource that is no more; blocks the thread while work for it is
+    /// done.
     ///
     /// Any token passes for it afterwards, that of a holder from before too. Where this would do
     /// harm, use [`forget_below`](Self::forget_below).
@@ -169,7 +226,7 @@ impl FenceGate {
         let Some(turn) = self.known().names.get(name).map(|it| Arc::clone(&it.turn)) else {
             return;
         };
-        let _mine = lock(&turn);
+        let _mine = wait_for(locked(&turn));
         let mut known = self.known();
         if known.is_turn(name, &turn) {
             known.names.remove(name);
@@ -224,7 +281,7 @@ impl LatestTokens {
     }
 
     /// What to lock before the token may enter. A stale one leaves no entry behind.
-    fn turn(&mut self, name: &str, token: Token) -> Result<Arc<Mutex<()>>, Stale> {
+    fn turn(&mut self, name: &str, token: Token) -> Result<Arc<Turn<()>>, Stale> {
         self.judge(name, token)?;
         if let Some(it) = self.names.get(name) {
             return Ok(Arc::clone(&it.turn));
@@ -236,7 +293,7 @@ impl LatestTokens {
     }
 
     /// Remembers the token, if the turn is still that of the name.
-    fn enter(&mut self, name: &str, token: Token, turn: &Arc<Mutex<()>>) -> Result<bool, Stale> {
+    fn enter(&mut self, name: &str, token: Token, turn: &Arc<Turn<()>>) -> Result<bool, Stale> {
         self.judge(name, token)?;
         let is_turn = self.is_turn(name, turn);
         if let Some(it) = self.names.get_mut(name).filter(|_| is_turn) {
@@ -245,7 +302,7 @@ impl LatestTokens {
         Ok(is_turn)
     }
 
-    fn is_turn(&self, name: &str, turn: &Arc<Mutex<()>>) -> bool {
+    fn is_turn(&self, name: &str, turn: &Arc<Turn<()>>) -> bool {
         self.names.get(name).is_some_and(|it| Arc::ptr_eq(&it.turn, turn))
     }
 }
@@ -256,11 +313,11 @@ impl Name {
     }
 
     fn is_busy(&self) -> bool {
-        matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
+        self.turn.try_lock().is_err()
     }
 }
 
-/// What stands behind these locks is never half changed, and work that panicked is over.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Not limited by how much a task may do before it yields: a thread that waits would never yield.
+async fn locked(turn: &Arc<Turn<()>>) -> OwnedMutexGuard<()> {
+    unconstrained(Arc::clone(turn).lock_owned()).await
 }

@@ -2,14 +2,22 @@
 
 use std::{
     collections::HashMap,
+    future::{pending, poll_fn},
     panic::catch_unwind,
     sync::{Mutex, mpsc},
+    task::Poll,
     thread,
 };
 
+use futures::{FutureExt, executor::block_on};
 use proptest::{collection::vec, prelude::*, sample::select, test_runner::TestRunner};
 use quorate::FenceGate;
 use quorate_tests::prelude::*;
+use tokio::{
+    runtime::Builder as Runtime,
+    sync::oneshot,
+    task::{coop, yield_now},
+};
 
 use crate::fencing::{config, token};
 
@@ -21,8 +29,9 @@ fn offers() -> impl Strategy<Value = Vec<(&'static str, Token)>> {
     vec((select(&NAMES), (1..12_u64).prop_map(token)), 0..40)
 }
 
-/// Four threads offer at the same time. What the work of a name writes down is in the order of the
-/// work, so a lower number behind a higher one is a late write that came through.
+/// Four threads offer at the same time, two of them work that awaits. What the work of a name writes
+/// down is in the order of the work, so a lower number behind a higher one is a late write that came
+/// through.
 #[test]
 fn in_any_interleaving_the_work_of_a_name_is_done_in_the_order_of_its_tokens() {
     let threads = vec(offers(), 4..=4);
@@ -30,15 +39,24 @@ fn in_any_interleaving_the_work_of_a_name_is_done_in_the_order_of_its_tokens() {
         let gate = FenceGate::new();
         let done = NAMES.map(|name| (name, Mutex::new(Vec::new())));
         thread::scope(|scope| {
-            for offers in threads {
+            for (number, offers) in threads.into_iter().enumerate() {
                 let (gate, done) = (&gate, &done);
                 scope.spawn(move || {
                     for (name, token) in offers {
                         let (_, log) = done.iter().find(|(it, _)| *it == name).expect("a name");
-                        let _ = gate.guarded(name, token, || {
-                            thread::yield_now();
-                            log.lock().unwrap().push(token);
-                        });
+                        let write = || log.lock().unwrap().push(token);
+                        let _ = if number.is_multiple_of(2) {
+                            gate.guarded(name, token, || {
+                                thread::yield_now();
+                                write();
+                            })
+                        } else {
+                            block_on(gate.guarded_async(name, token, async || {
+                                thread::yield_now();
+                                yield_now().await;
+                                write();
+                            }))
+                        };
                     }
                 });
             }
@@ -146,6 +164,67 @@ fn work_keeps_only_those_waiting_who_may_come_next() {
         go_on.send(()).unwrap();
     });
     assert_eq!(order.into_inner().unwrap(), [5, 9]);
+}
+
+/// The same where the work awaits: a task and a thread with higher tokens wait until it is done.
+#[test]
+fn work_that_awaits_is_one_step_with_its_check() {
+    let (gate, order) = (FenceGate::new(), Mutex::new(Vec::new()));
+    let (begun, has_begun) = oneshot::channel();
+    let (go_on, may_go_on) = oneshot::channel();
+    let write = |number| order.lock().unwrap().push(number);
+    let works = gate.guarded_async("a", token(5), async || {
+        begun.send(()).unwrap();
+        may_go_on.await.unwrap();
+        write(5);
+    });
+    let waits = gate.guarded_async("a", token(9), async || write(9));
+    thread::scope(|scope| {
+        let others = async {
+            has_begun.await.unwrap();
+            gate.check("a", token(4)).unwrap_err();
+            gate.check("b", token(1)).unwrap();
+            scope.spawn(|| gate.guarded("a", token(10), || write(10)).unwrap());
+            go_on.send(()).unwrap();
+        };
+        let (first, next, ()) = block_on(async { tokio::join!(works, waits, others) });
+        assert_eq!((first, next), (Ok(()), Ok(())));
+    });
+    assert_eq!(*order.lock().unwrap(), [5, 9, 10]);
+}
+
+#[test]
+fn whoever_stops_to_wait_or_to_work_leaves_the_name_to_the_next() {
+    let gate = FenceGate::new();
+    let mut works = gate.guarded_async("a", token(5), pending::<()>).boxed();
+    assert!((&mut works).now_or_never().is_none());
+    let mut waits = gate.guarded_async("a", token(9), async || ()).boxed();
+    assert!((&mut waits).now_or_never().is_none());
+    drop(waits);
+    assert_eq!(gate.highest("a"), Some(token(5)), "it has not come in");
+    drop(works);
+    gate.check("a", token(4)).unwrap_err();
+    gate.check("a", token(5)).unwrap();
+}
+
+/// Tokio has a task that did much yield first. A thread that waits does not: it would wait for ever.
+#[test]
+fn a_task_that_may_do_no_more_before_it_yields_can_check_a_token() {
+    let (checked, is_checked) = mpsc::channel();
+    thread::spawn(move || {
+        let runtime = Runtime::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let may_do_no_more = poll_fn(|context| {
+                while let Poll::Ready(step) = coop::poll_proceed(context) {
+                    step.made_progress();
+                }
+                Poll::Ready(())
+            });
+            may_do_no_more.await;
+            checked.send(FenceGate::new().check("a", token(1))).unwrap();
+        });
+    });
+    assert_eq!(is_checked.recv_timeout(PATIENCE), Ok(Ok(())));
 }
 
 /// Whoever waited for the turn of a name that was forgotten meanwhile would be alone with a turn of

@@ -97,6 +97,8 @@ async fn every_future_can_be_spawned() {
     let guard = mutex.lock().await.unwrap();
     drop(can_be_spawned(guard.lost()));
     can_be_spawned(guard.while_held(async {})).await.unwrap();
+    let gate = FenceGate::new();
+    can_be_spawned(gate.guarded_async("a", guard.token(), async || ())).await.unwrap();
     drop(can_be_spawned(guard.reenter()).await.unwrap());
     can_be_spawned(mutex.inspect()).await.unwrap();
     let ticket = can_be_spawned(guard.detach_for(secs(60))).await.unwrap();
