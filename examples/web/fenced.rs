@@ -23,7 +23,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::put,
 };
-use quorate::{FenceGate, Quorate, Token, embedded};
+use quorate::{
+    FenceGate, Quorate, Token,
+    embedded::{self, Simulated as _},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

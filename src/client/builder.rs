@@ -6,7 +6,7 @@ use tokio::runtime::Handle;
 
 use super::{Cluster, Quorate, VoterSet, connect::connect};
 #[cfg(feature = "embedded")]
-use crate::embedded::{EmbeddedVoter, Machine};
+use crate::embedded::{EmbeddedVoter, Machine, Simulated};
 #[cfg(feature = "tls")]
 use crate::voter::Tls;
 use crate::{
@@ -205,24 +205,6 @@ impl Builder {
         self
     }
 
-    /// Fixes the client's id and the chance in its pauses, so that a simulation with embedded
-    /// voters repeats itself. The pauses before a server is connected to again are not fixed. Two
-    /// clients of the same seed have the same id, and their hold ids are the same: never use it
-    /// elsewhere.
-    #[cfg(feature = "embedded")]
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// Puts the client on this machine, which a test can stall, suspend and kill. Its voters must
-    /// all be inside the process.
-    #[cfg(feature = "embedded")]
-    pub fn machine(mut self, machine: &Machine) -> Self {
-        self.clock = Some(Clock::Machine(machine.clone()));
-        self
-    }
-
     /// Connects.
     ///
     /// # Errors
@@ -254,6 +236,19 @@ impl Builder {
         let holds = Holds::of_client(&coordinator);
         let parts = LockParts { coordinator, holds, forms, dialect: None };
         Ok(Quorate { parts: Arc::new(parts) })
+    }
+}
+
+#[cfg(feature = "embedded")]
+impl Simulated for Builder {
+    fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    fn machine(mut self, machine: &Machine) -> Self {
+        self.clock = Some(Clock::Machine(machine.clone()));
+        self
     }
 }
 

@@ -48,10 +48,8 @@ pub(super) async fn connect(builder: Builder) -> Result<Arc<Coordinator>, Error>
     let clock = match clock {
         #[cfg(feature = "embedded")]
         asked if is_inside => asked.unwrap_or_else(Clock::tokio),
-        None => Clock::System,
-        Some(_) => {
-            return Err(Error::invalid("a client with servers cannot be put on a machine"));
-        }
+        None if seed.is_none() => Clock::System,
+        _ => return Err(Error::invalid("a client with servers takes no seed and no machine")),
     };
     let named = settings.client_name()?;
     let name = named.or_else(|| (!is_inside).then(ClientName::of_this_process));

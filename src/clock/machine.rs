@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -13,20 +13,24 @@ use std::{
 use tokio::sync::Notify;
 
 use super::{Clock, EPOCH, Moment};
+use crate::sync::lock;
 
 /// Where clients of embedded voters run: it can be stalled, suspended and killed, and its clock can
 /// be wrong. Clones are the same machine.
 ///
-/// A client is put on it by [`Builder::machine`](crate::Builder::machine), and the code that uses
-/// the client by [`run`](Self::run). Its time is made of the tokio runtime's, which tests can
-/// pause.
+/// A client is put on it by [`Simulated::machine`](crate::embedded::Simulated::machine), and the
+/// code that uses the client by [`run`](Self::run). Its time is made of the tokio runtime's, which
+/// tests can pause.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), quorate::Error> {
 /// use std::time::Duration;
 ///
-/// use quorate::{Quorate, embedded};
+/// use quorate::{
+///     Quorate,
+///     embedded::{self, Simulated as _},
+/// };
 ///
 /// let voters = embedded::voters(3);
 /// let laptop = embedded::Machine::new("laptop");
@@ -234,7 +238,7 @@ impl Machine {
     }
 
     fn with_state<T>(&self, act: impl FnOnce(&mut MachineState) -> T) -> T {
-        act(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut lock(&self.0.state))
     }
 }
 

@@ -38,6 +38,38 @@ pub use crate::clock::Machine;
 
 use crate::clock::Clock;
 
+/// What only a client of embedded voters can be given: a [`Builder`](crate::Builder) has these
+/// methods where this trait is imported. So they are not there in a service, although the feature
+/// `embedded` is on for one of its tests.
+///
+/// [`connect`](crate::Builder::connect) fails if such a client has voters that are servers.
+///
+/// # Examples
+///
+/// ```
+/// use quorate::{Quorate, embedded::Simulated as _};
+///
+/// let builder = Quorate::builder().seed(7);
+/// ```
+///
+/// Without the trait it does not compile:
+///
+/// ```compile_fail,E0599
+/// use quorate::Quorate;
+///
+/// let builder = Quorate::builder().seed(7);
+/// ```
+pub trait Simulated: Sized {
+    /// Fixes the client's id and the chance in its pauses, so that a simulation repeats itself. Two
+    /// clients of the same seed have the same id, and their hold ids are the same.
+    #[must_use]
+    fn seed(self, seed: u64) -> Self;
+
+    /// Puts the client on this machine, which a test can stall, suspend and kill.
+    #[must_use]
+    fn machine(self, machine: &Machine) -> Self;
+}
+
 /// Makes `count` voters of one clock, labelled `embedded-1`, `embedded-2` and so on.
 ///
 /// ```

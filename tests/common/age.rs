@@ -4,7 +4,7 @@ use std::{slice, time::Duration};
 
 use quorate::{
     Builder, Quorate,
-    embedded::{Fault, InFlight, Machine},
+    embedded::{Fault, InFlight, Machine, Simulated as _},
 };
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::{mem, thread, time::Duration};
 
-use quorate::embedded::Machine;
+use quorate::embedded::{Machine, Simulated as _};
 use tokio::{
     runtime::{Handle, Runtime},
     task::spawn_blocking,

@@ -11,7 +11,7 @@ pub use quorate::{
     Builder, Cause, Cluster as Voters, Error, HoldId, HolderKind, LockKind, LockView, Lockable,
     MutexGuard, Observed, Owner, PermitGuard, Preference, Quarantine, Quorate, ReadGuard,
     RestartGuard, Token, Verdict, VoterReport, VoterView, WriteGuard,
-    embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Machine},
+    embedded::{self, EmbeddedVoter, Fault, FaultGuard, InFlight, Machine, Simulated as _},
     metric,
 };
 pub use quorate_support::{

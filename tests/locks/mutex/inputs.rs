@@ -107,8 +107,9 @@ async fn settings_that_cannot_work_are_refused_when_connecting() {
         (builder().embedded(&voters[..1]), "voters embedded-1 and embedded-1 are the same server"),
         (
             builder().voter(NOBODY).machine(&Machine::new("a")),
-            "a client with servers cannot be put on a machine",
+            "a client with servers takes no seed and no machine",
         ),
+        (builder().voter(NOBODY).seed(7), "a client with servers takes no seed and no machine"),
     ] {
         assert_invalid(&builder.connect().await.unwrap_err(), message);
     }

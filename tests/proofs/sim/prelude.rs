@@ -8,7 +8,7 @@ pub(crate) use std::{
 
 pub(crate) use quorate::{
     Error, Owner, Preference, Quorate,
-    embedded::{EmbeddedVoter, Machine, Ran, Record},
+    embedded::{EmbeddedVoter, Machine, Ran, Record, Simulated as _},
 };
 pub(crate) use quorate_tests::{
     asking::{Asking, Guard, How, Kind, Lease},
