@@ -6,10 +6,12 @@
 use std::{
     fmt,
     pin::pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use tokio::sync::Notify;
+
+use crate::sync::lock;
 
 pub(crate) struct Signal<T> {
     current: Mutex<Versioned<T>>,
@@ -73,7 +75,7 @@ impl<T> Signal<T> {
     }
 
     fn current(&self) -> MutexGuard<'_, Versioned<T>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.current)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use super::{
@@ -17,6 +17,7 @@ use crate::{
     log,
     proto::{Attempt, Defeat, Grant, GrantNext, Granted, Loss, Rules, Ticket, Token, Vote, Votes},
     scripts::Answer,
+    sync::lock,
     voter::{Outcome, Replies},
 };
 
@@ -165,7 +166,7 @@ impl Coordinator {
     /// Says once of each semaphore that others use it with fewer permits: these count from now on.
     fn warn_of_fewer(&self, record: &LockRecord, fewer: u16) {
         let key = Arc::clone(&record.info().key);
-        let mut told = self.fewer_told.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.fewer_told.0);
         if told.len() >= MOST {
             told.clear();
         }

@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
     time::Duration,
@@ -17,6 +17,7 @@ use crate::{
     clock::{Clock, Moment},
     proto::{Denial, Outage},
     signal::Signal,
+    sync::lock,
 };
 
 /// How often in a row a lock of another library passes within one line. Then others may ask first.
@@ -203,13 +204,13 @@ impl Lines {
     /// `voter_deadline`: how long the caller gives the voters to answer.
     pub(crate) fn enter(
         self: &Arc<Self>,
-        lock: &Arc<str>,
+        of: &Arc<str>,
         which: &'static str,
         came: Moment,
         voter_deadline: Duration,
     ) -> LinePlace {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (Arc::clone(lock), which);
+        let mut lines = lock(&self.lines);
+        let key = (Arc::clone(of), which);
         let new = || Arc::new(Line::new(key.clone(), self.turns, came));
         let line = lines.entry(key.clone()).or_insert_with(new);
         line.places.fetch_add(1, Relaxed);
@@ -221,7 +222,7 @@ impl Lines {
 
     /// Releases what is offered in any of them.
     pub(super) fn close_tenures(&self) {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = lock(&self.lines);
         let all: Vec<Arc<Line>> = lines.values().cloned().collect();
         drop(lines);
         for line in all {
@@ -231,7 +232,7 @@ impl Lines {
 
     /// Since when somebody stands in line for the lock, if anybody does.
     pub(super) fn since(&self, key: &Arc<str>) -> Option<Moment> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = lock(&self.lines);
         let of_lock = lines.values().filter(|line| line.key.0 == *key);
         of_lock.map(|line| line.since).min()
     }
@@ -408,7 +409,7 @@ impl Drop for Turn<'_> {
 
 impl Drop for LinePlace {
     fn drop(&mut self) {
-        let mut lines = self.lines.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.lines.lines);
         if self.line.places.fetch_sub(1, Relaxed) == 1 {
             lines.remove(&self.line.key);
         }

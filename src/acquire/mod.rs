@@ -28,7 +28,7 @@ mod waiting;
 mod wakeup;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -50,6 +50,7 @@ use crate::{
     proto::{ClientId, ClientName, Floors, HoldId, HoldIds, Wake},
     series::{AllLockSeries, LockSeries},
     settings::Settings,
+    sync::lock,
 };
 use attempt::FewerTold;
 use gate::{Admission, ClosingGate};
@@ -204,12 +205,12 @@ impl Coordinator {
     }
 
     fn floors(&self) -> MutexGuard<'_, Floors> {
-        self.floors.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.floors)
     }
 
     /// Draws a number for a pause of an attempt, a bid or a renewal. The pauses before a server is
     /// connected to again are drawn elsewhere, without the seed.
     pub(crate) fn chance(&self) -> u32 {
-        self.chance.lock().unwrap_or_else(PoisonError::into_inner).random()
+        lock(&self.chance).random()
     }
 }

@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -12,6 +12,7 @@ use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
 use crate::{
     proto::{HoldId, Quorum, Shard},
     signal::Signal,
+    sync::lock,
     voter::{Identity, Stamp, Standings, Voter, VoterEvents, VoterReply},
 };
 
@@ -44,7 +45,7 @@ pub(crate) struct Heard {
 
 impl Wakeups {
     fn with_tables<T>(&self, act: impl FnOnce(&mut Tables) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut lock(&self.0))
     }
 
     /// Hears the calls for one place in a queue, as far as the client's own channel is heard.

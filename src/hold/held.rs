@@ -5,7 +5,7 @@ mod rounds;
 
 use std::{
     borrow::Cow,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -23,6 +23,7 @@ use crate::{
     },
     series::LockSeries,
     signal::Signal,
+    sync::lock,
 };
 
 /// For so many voter deadlines an attempt may have votes that it cannot use: it asks for two, has a
@@ -352,7 +353,7 @@ impl Hold {
     /// Everybody who reads the deadline comes through here: so trust ends in time whoever asks,
     /// and nobody has to be told of a pause (law 2).
     fn state(&self) -> MutexGuard<'_, HoldState> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let stood_still = self.coordinator.panel().standings.stood_still();
         let unseen = stood_still.saturating_sub(state.stood_still);
         if !unseen.is_zero() {
@@ -495,7 +496,7 @@ impl Hold {
 
 impl HoldState {
     fn support(&self) -> MutexGuard<'_, Support> {
-        self.support.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.support)
     }
 
     /// How long before it is due a renewal makes sense: where others leave, it may go along. One

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,6 +16,7 @@ use crate::{
     clock::Moment,
     proto::{HoldId, Owner},
     signal::Signal,
+    sync::lock,
 };
 
 /// What a client holds now.
@@ -50,7 +51,7 @@ impl Holds {
     }
 
     fn tables(&self) -> MutexGuard<'_, HoldTables> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.tables)
     }
 
     pub(super) fn add(&self, hold: &Arc<Hold>) {
@@ -190,7 +191,7 @@ impl<T> Agenda<T> {
     }
 
     fn list(&self) -> MutexGuard<'_, List<T>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.list)
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     process,
     str::FromStr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -18,6 +18,7 @@ use rand::{
 use uuid::Uuid;
 
 use super::Error;
+use crate::sync::lock;
 
 /// One connected client; the first half of every [`HoldId`] it makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +132,7 @@ impl HoldIds {
 
     fn draw(&self) -> u64 {
         match &self.seeded {
-            Some(chance) => chance.lock().unwrap_or_else(PoisonError::into_inner).next_u64(),
+            Some(chance) => lock(chance).next_u64(),
             None => SysRng.try_next_u64().expect("the system has random numbers"),
         }
     }
