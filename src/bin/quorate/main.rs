@@ -7,6 +7,7 @@
 compile_error!("the program `quorate` needs Unix: process groups and signals");
 
 mod agent;
+mod asking;
 mod bench;
 mod break_hold;
 mod clock;

@@ -72,6 +72,13 @@ impl Setup {
         self.0.insert(variable(key), (set_by, value.into()));
     }
 
+    /// A time of the command line, if it is there.
+    pub(crate) fn set_time(&mut self, key: &str, time: Option<Duration>) {
+        if let Some(time) = time {
+            self.set(SetBy::CommandLine, key, format!("{}ms", time.as_millis()));
+        }
+    }
+
     /// What this place sets replaces what was set before.
     fn put_on(&mut self, Self(layer): Self) {
         for names in TOGETHER {

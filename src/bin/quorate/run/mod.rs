@@ -24,7 +24,7 @@ use std::{
 use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::FutureExt;
 use nix::{sys::signal::Signal, unistd::Pid};
-use quorate::{Error, Firing, Quorate};
+use quorate::{Firing, Quorate};
 use tokio::time;
 
 use self::{
@@ -34,17 +34,15 @@ use self::{
 };
 pub(crate) use self::{command::WaitingCommand, watcher::Watcher};
 use crate::{
+    asking::{Asking, AskingOptions, PATIENCE},
     clock,
     console::{Code, Console, Failure},
     http,
-    lock::{self, KindOptions, LockHeld, LockKind, Request},
+    lock::{KindOptions, LockHeld, LockKind},
     process::{self, PrivateFolder, Signals, Terminal},
-    screen::{self, Short, quoted},
-    setup::{self, SetBy, Setup, VoterOptions},
+    screen::{self, quoted},
+    setup::{self, Setup, VoterOptions},
 };
-
-/// After so long somebody may want to know what the program waits for.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Before it campaigns again.
 const BEFORE_AGAIN: Duration = Duration::from_millis(500);
@@ -178,33 +176,12 @@ struct CommandOptions {
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 
-    /// Wait no longer than this, as in 30s [default: for as long as it is taken]
-    #[arg(long, value_name = "TIME", value_parser = setup::parse_time, conflicts_with = "now")]
-    wait: Option<Duration>,
-
-    /// Do not wait for a lock that is taken
-    #[arg(long = "try", id = "now")]
-    now: bool,
-
-    /// Do not wait for a quorum either, where servers have restarted
-    ///
-    /// A server that may have forgotten locks does not count for a while. If too few others are
-    /// left, the program says so and waits until enough count again, also with --try and --wait,
-    /// for the longest lease at most. With this option it ends with 69.
-    #[arg(long)]
-    no_quorum_wait: bool,
-
-    /// For how long the servers give the lock; it is renewed from a third of it on
-    #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
-    lease: Option<Duration>,
+    #[command(flatten)]
+    asking: AskingOptions,
 
     /// Hold the lock no longer than this: the command is ended before [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = setup::parse_time, long_help = MAX_HOLD)]
     max_hold: Option<Duration>,
-
-    /// What the lock is held for, as others see it: up to 200 bytes
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
 
     /// The time from SIGTERM to SIGKILL [default: a third of the lease, 10s at most]
     #[arg(long, value_name = "TIME", value_parser = setup::parse_time)]
@@ -298,13 +275,10 @@ struct Job<'a> {
 
 impl Job<'_> {
     async fn run(&self) -> Result<ExitCode, Failure> {
-        let CommandOptions { command, lease, max_hold, grace, voters, .. } = self.options;
+        let CommandOptions { command, asking, max_hold, grace, voters, .. } = self.options;
         let mut setup = voters.setup()?;
-        for (key, time) in [("lease", lease), ("hold_at_most", max_hold)] {
-            if let Some(time) = time {
-                setup.set(SetBy::CommandLine, key, format!("{}ms", time.as_millis()));
-            }
-        }
+        setup.set_time("lease", asking.lease);
+        setup.set_time("hold_at_most", *max_hold);
         let plan = Plan::new(setup.lease(), setup.hold_at_most(), *grace);
         let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
         let builder = setup.builder()?;
@@ -362,13 +336,11 @@ impl Job<'_> {
         {
             return Err(Failure::new(Code::Usage, format!("--keep: {error}")));
         }
-        let lock = match unless_ended(signals, &ready, self.acquire(quorum, setup.longest_lease()))
-            .await
-        {
-            Ok(Err(error)) if error.is_invalid() => {
-                return Err(Failure::new(Code::Usage, error.to_string()));
-            }
-            Ok(acquired) => match acquired.map_err(|error| self.not_acquired(error))? {
+        let Self { kind, console, options: CommandOptions { asking: options, .. }, .. } = *self;
+        let longest = setup.longest_lease();
+        let asking = Asking { name, kind, options, longest, console };
+        let lock = match unless_ended(signals, &ready, asking.acquire(quorum)).await {
+            Ok(acquired) => match acquired? {
                 Some(lock) => Rc::new(lock),
                 // The firing is done. Only the log says so.
                 None => return Ok(ExitCode::SUCCESS),
@@ -412,94 +384,6 @@ impl Job<'_> {
             Ok(()) => {}
         }
         Ok(self.code(run.end))
-    }
-
-    /// A majority that only quarantines keep away is no lock that is taken: it is waited for, for no
-    /// longer than one lasts.
-    async fn acquire(
-        &self,
-        quorum: &Quorate,
-        longest: Duration,
-    ) -> Result<Option<LockHeld>, Error> {
-        let CommandOptions { wait, now: tries, no_quorum_wait, .. } = self.options;
-        let limit = if *tries { Some(Duration::ZERO) } else { *wait };
-        // Asks once first: the time in which the lock may be taken begins when there is a quorum.
-        let (mut within, mut until) = (Some(Duration::ZERO), None);
-        loop {
-            let error = match self.acquire_within(quorum, within).await {
-                Err(error) => error,
-                held => return held,
-            };
-            let (now, after) = (clock::now(), error.retry_after().filter(|_| !no_quorum_wait));
-            let Some(after) = after else {
-                if within == limit {
-                    return Err(error);
-                }
-                within = limit;
-                continue;
-            };
-            if until.is_some_and(|until| now + after > until) {
-                return Err(error);
-            }
-            if until.is_none() {
-                // It may be longer where a server took over from another.
-                until = Some(now + longest.max(after));
-                let time = Short(after);
-                self.console.warn(format_args!("waiting {time} for a quorum: {error}"));
-            }
-            time::sleep(after).await;
-        }
-    }
-
-    /// A lock that is taken takes one line, which cron mails. Ids are for whoever looks closer.
-    fn not_acquired(&self, error: Error) -> Failure {
-        let holder = error.holder().filter(|_| error.is_busy() && !self.console.is_verbose);
-        let Some((hold, client)) = holder.and_then(|hold| Some((hold, hold.client_name()?))) else {
-            return error.into();
-        };
-        let what = error.to_string();
-        let (before, after) = what.rsplit_once(hold.as_str()).unwrap_or((&what, ""));
-        Failure::new(Code::Busy, format!("{before}{}{after}", quoted(&client)))
-    }
-
-    async fn acquire_within(
-        &self,
-        quorum: &Quorate,
-        limit: Option<Duration>,
-    ) -> Result<Option<LockHeld>, Error> {
-        let CommandOptions { name, note, .. } = self.options;
-        let request = Request { wait: limit, note: note.as_deref(), ..Request::default() };
-        let mut acquiring = pin!(LockHeld::acquire(quorum, self.kind, name, request));
-        if self.console.is_watched() {
-            if let Ok(acquired) = time::timeout(PATIENCE, &mut acquiring).await {
-                return acquired;
-            }
-            tokio::select! {
-                biased;
-                acquired = &mut acquiring => return acquired,
-                who = self.who_has_it(quorum) => self.console.note(format_args!("waiting: {who}")),
-            }
-        }
-        acquiring.await
-    }
-
-    /// One line.
-    async fn who_has_it(&self, quorum: &Quorate) -> String {
-        let name = quoted(&self.options.name);
-        let holds = match lock::find(quorum, &self.options.name).await {
-            Ok(holds) => holds,
-            Err(error) => return quoted(&Failure::from(error).what),
-        };
-        let mut holds = holds.iter().filter(|hold| hold.keeps_from(self.kind));
-        match (holds.next(), holds.count()) {
-            (Some(hold), 0) => format!("`{name}` is {hold}"),
-            (Some(hold), others) => format!("`{name}` is {hold}, and {others} more have it"),
-            (None, _) => {
-                let status = quorum.status().await;
-                let votes: Vec<_> = status.sets().map(|set| set.to_string()).collect();
-                format!("nobody has a majority of `{name}`; {}", votes.join("; "))
-            }
-        }
     }
 
     fn code(&self, end: CommandEnd) -> ExitCode {

@@ -6,11 +6,12 @@ use nix::sys::signal::Signal;
 use quorate::Lost;
 
 use super::{
-    DeadlineFile, PATIENCE,
+    DeadlineFile,
     command::{Changed, CommandEnd, ProcessGroup},
     watcher::Watcher,
 };
 use crate::{
+    asking::PATIENCE,
     clock,
     console::Console,
     lock::LockHeld,
