@@ -96,7 +96,8 @@ impl HoldTicket {
         &self.secret
     }
 
-    pub(crate) fn lease(&self) -> Duration {
+    /// The lease of the guard that was detached, and of the one that is resumed.
+    pub fn lease(&self) -> Duration {
         self.lease
     }
 

@@ -27,6 +27,7 @@ mod signals;
 mod status;
 mod takeovers;
 mod terminal;
+mod tickets;
 mod trees;
 mod try_out;
 mod upgrade;

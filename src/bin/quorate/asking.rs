@@ -74,7 +74,7 @@ impl Asking<'_> {
             };
             let (now, after) = (clock::now(), error.retry_after().filter(|_| !no_quorum_wait));
             let Some(after) = after else {
-                if within == limit {
+                if within == limit || error.is_permanent() {
                     return Err(error);
                 }
                 within = limit;

@@ -46,7 +46,7 @@ Exit codes:
     1      `doctor` has warnings; `break` was answered with no; or nobody leads
     2      `doctor` has errors
    64      the command line cannot be used
-   65      the hold that `break` was to end does not hold the lock
+   65      the hold that `break` was to end does not hold the lock; or the ticket has ended
    69      no quorum: too few voters could be reached, or answered
    70      a fault of this program
    71      the operating system refused something, such as a new process
@@ -100,7 +100,7 @@ impl From<Error> for Failure {
             }
             ErrorKind::Busy => Code::Busy,
             ErrorKind::Lost => Code::Lost,
-            ErrorKind::NotHolding => Code::NotHolding,
+            ErrorKind::NotHolding | ErrorKind::TicketEnded => Code::NotHolding,
             _ => Code::Software,
         };
         let causes: Vec<_> = error.voters().iter().map(ToString::to_string).collect();

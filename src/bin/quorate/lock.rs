@@ -5,8 +5,8 @@ use std::{fmt, time::Duration};
 use clap::Args;
 use futures::future::try_join_all;
 use quorate::{
-    Error, Firing, HoldId, Holder, HolderKind, Leadership, LockKind as Kind, Lost, MutexGuard,
-    OnceGuard, PermitGuard, Quorate, ReadGuard, Token, WriteGuard,
+    Error, Firing, HoldId, HoldTicket, Holder, HolderKind, Leadership, LockKind as Kind, Lost,
+    MutexGuard, OnceGuard, PermitGuard, Quorate, ReadGuard, Token, WriteGuard,
 };
 
 use crate::{
@@ -27,6 +27,8 @@ pub(crate) enum LockKind<'a> {
     Lead(&'a str),
     /// This firing of a job, and for how long servers remember that it is done.
     Once(Firing, Option<Duration>),
+    /// The mutex that is parked for this ticket.
+    Parked(&'a HoldTicket),
 }
 
 /// Which lock of the name; a mutex without any.
@@ -145,6 +147,7 @@ impl LockHeld {
                     None => return Ok(None),
                 }
             }
+            LockKind::Parked(ticket) => Self::Exclusive(quorum.resume(ticket).await?),
         }))
     }
 
@@ -239,7 +242,7 @@ impl FoundHold {
     /// Whether it has a majority, and so keeps others from a lock of this kind.
     pub(crate) fn keeps_from(&self, kind: LockKind<'_>) -> bool {
         let of = match kind {
-            LockKind::Mutex | LockKind::Fair => Kind::Mutex,
+            LockKind::Mutex | LockKind::Fair | LockKind::Parked(_) => Kind::Mutex,
             LockKind::Read | LockKind::Write => Kind::RwLock,
             LockKind::Permit(_) => Kind::Semaphore,
             LockKind::Lead(_) => Kind::Election,

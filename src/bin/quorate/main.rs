@@ -22,9 +22,10 @@ mod run;
 mod screen;
 mod setup;
 mod status;
+mod tickets;
 mod try_out;
 
-use std::{env, ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{env, ffi::OsString, iter, path::PathBuf, process::ExitCode};
 
 use clap::{ArgAction, Args, CommandFactory, Parser};
 use clap_complete::Shell;
@@ -63,6 +64,9 @@ struct CommandLine {
 #[derive(Debug, clap::Subcommand)]
 enum Subcommand {
     Run(run::RunOptions),
+    Lock(tickets::LockOptions),
+    Renew(tickets::RenewOptions),
+    Unlock(tickets::UnlockOptions),
     Lead(run::LeadOptions),
     Leader(run::LeaderOptions),
     Agent(agent::AgentOptions),
@@ -103,7 +107,9 @@ fn main() -> ExitCode {
     if let Some(code) = run::hidden(&arguments) {
         return code.into();
     }
-    let line = match CommandLine::try_parse() {
+    let (keeps, arguments) = tickets::keeps(arguments);
+    let arguments = iter::once("quorate".into()).chain(arguments);
+    let line = match CommandLine::try_parse_from(arguments) {
         Ok(line) => line,
         Err(error) => {
             // What `--help` and `--version` print is no error. Where nobody reads it, nothing is
@@ -114,19 +120,24 @@ fn main() -> ExitCode {
     };
     let has_more = matches!(line.subcommand, Subcommand::Status(_) | Subcommand::Doctor(_));
     let console = Console::new(line.quiet, line.verbose.saturating_sub(u8::from(has_more)));
-    dispatch(line, &console).unwrap_or_else(|failure| {
+    dispatch(line, keeps, &console).unwrap_or_else(|failure| {
         console.failure(&failure);
         failure.code.into()
     })
 }
 
-fn dispatch(line: CommandLine, console: &Console) -> Result<ExitCode, Failure> {
+fn dispatch(line: CommandLine, keeps: bool, console: &Console) -> Result<ExitCode, Failure> {
     let shows_all = line.verbose > 0;
     // On this thread: a process that the kernel ends with its parent ends with the thread that
     // started it.
     let here = &mut Builder::new_current_thread();
     match line.subcommand {
         Subcommand::Run(options) => on(here, run::run(options, console)),
+        Subcommand::Lock(options) if keeps => on(here, options.keep(console)),
+        Subcommand::Lock(_) => tickets::start(None),
+        Subcommand::Renew(options) if keeps => on(here, options.keep()),
+        Subcommand::Renew(options) => options.start(),
+        Subcommand::Unlock(options) => on(here, tickets::unlock(options)),
         Subcommand::Lead(options) => on(here, run::lead(options, console)),
         Subcommand::Leader(options) => on(here, run::leader(options, console)),
         Subcommand::Agent(options) => on(here, agent::run(options, console)),

@@ -24,7 +24,7 @@ use std::{
 use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::FutureExt;
 use nix::{sys::signal::Signal, unistd::Pid};
-use quorate::{Firing, Quorate};
+use quorate::{Firing, HoldTicket, Quorate};
 use tokio::time;
 
 use self::{
@@ -34,7 +34,7 @@ use self::{
 };
 pub(crate) use self::{command::WaitingCommand, watcher::Watcher};
 use crate::{
-    asking::{Asking, AskingOptions, PATIENCE},
+    asking::{Asking, AskingOptions},
     clock,
     console::{Code, Console, Failure},
     http,
@@ -42,6 +42,7 @@ use crate::{
     process::{self, PrivateFolder, Signals, Terminal},
     screen::{self, quoted},
     setup::{self, Setup, VoterOptions},
+    tickets,
 };
 
 /// Before it campaigns again.
@@ -81,8 +82,27 @@ QUORATE_SLOT (the number of its permit), and QUORATE_DEADLINE_FILE: a file with 
 the command will be killed unless the lock is renewed, in milliseconds since 1970. It is in a folder
 of XDG_RUNTIME_DIR or TMPDIR; without one that can be written there is none.")]
 pub(crate) struct RunOptions {
+    /// The name of the lock
+    #[arg(required_unless_present = "ticket")]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    name: Option<String>,
+
     #[command(flatten)]
     kind: KindOptions,
+
+    /// Take the lock over from the one who has it for this ticket: see `lock`
+    ///
+    /// - is the next line of standard input; without a value it is QUORATE_TICKET.
+    #[arg(
+        long,
+        value_name = "TICKET",
+        conflicts_with_all = [
+            "name", "fair", "read", "write", "permits", "once", "every",
+            "wait", "now", "lease", "max_hold", "note"
+        ]
+    )]
+    #[expect(clippy::option_option, reason = "with clap, an option whose value may be left out")]
+    ticket: Option<Option<String>>,
 
     /// Leave the lock taken for this time after the command has ended with 0
     ///
@@ -134,6 +154,10 @@ Examples:
 
 The command sees the same variables as that of `run`.")]
 pub(crate) struct LeadOptions {
+    /// The name of the election
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    name: String,
+
     /// What others are to know of the leader, such as its address
     #[arg(long, value_name = "TEXT")]
     value: String,
@@ -168,10 +192,6 @@ pub(crate) struct LeaderOptions {
 /// A command, and how a lock is taken for it.
 #[derive(Debug, Args)]
 struct CommandOptions {
-    /// The name of the lock or the election
-    #[arg(value_parser = NonEmptyStringValueParser::new())]
-    name: String,
-
     /// The command, and its arguments as they are: no shell reads them
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -221,16 +241,21 @@ pub(crate) async fn run(options: RunOptions, console: &Console) -> Result<ExitCo
     let now = UNIX_EPOCH + clock::wall();
     let every =
         options.every.map(|period| Firing::every(period, options.offset.unwrap_or_default(), now));
-    let (kind, keep) = match options.once.map(Firing::from).or(every) {
-        Some(firing) => (LockKind::Once(firing, options.keep), None),
-        None => (options.kind.kind(), options.keep),
+    let ticket = options.ticket.map(|given| tickets::read(given.as_deref())).transpose()?;
+    let firing = options.once.map(Firing::from).or(every);
+    let (kind, keep) = match (&ticket, firing) {
+        (Some(ticket), _) => (LockKind::Parked(ticket), options.keep),
+        (_, Some(firing)) => (LockKind::Once(firing, options.keep), None),
+        _ => (options.kind.kind(), options.keep),
     };
-    start(kind, (keep, false), &options.command, console).await
+    let name =
+        ticket.as_ref().map(HoldTicket::lock).or(options.name.as_deref()).unwrap_or_default();
+    start(name, kind, (keep, false), &options.command, console).await
 }
 
 pub(crate) async fn lead(options: LeadOptions, console: &Console) -> Result<ExitCode, Failure> {
     let (kind, ends) = (LockKind::Lead(&options.value), (None, options.again));
-    start(kind, ends, &options.command, console).await
+    start(&options.name, kind, ends, &options.command, console).await
 }
 
 pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<Code, Failure> {
@@ -246,13 +271,14 @@ pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<
 }
 
 async fn start(
+    name: &str,
     kind: LockKind<'_>,
     (keep, again): (Option<Duration>, bool),
     options: &CommandOptions,
     console: &Console,
 ) -> Result<ExitCode, Failure> {
-    let desk = Desk::new(kind, &options.name);
-    let job = Job { kind, keep, again, options, console, desk };
+    let desk = Desk::new(kind, name);
+    let job = Job { name, kind, keep, again, options, console, desk };
     let Some(address) = options.listen else { return job.run().await };
     let listener = http::listen("--listen", address).await?;
     tokio::select! {
@@ -264,6 +290,7 @@ async fn start(
 
 /// What is to be done, and under which lock.
 struct Job<'a> {
+    name: &'a str,
     kind: LockKind<'a>,
     keep: Option<Duration>,
     /// After a loss, and without a quorum.
@@ -277,7 +304,9 @@ impl Job<'_> {
     async fn run(&self) -> Result<ExitCode, Failure> {
         let CommandOptions { command, asking, max_hold, grace, voters, .. } = self.options;
         let mut setup = voters.setup()?;
-        setup.set_time("lease", asking.lease);
+        let of_ticket =
+            if let LockKind::Parked(ticket) = self.kind { Some(ticket.lease()) } else { None };
+        setup.set_time("lease", of_ticket.or(asking.lease));
         setup.set_time("hold_at_most", *max_hold);
         let plan = Plan::new(setup.lease(), setup.hold_at_most(), *grace);
         let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
@@ -328,7 +357,7 @@ impl Job<'_> {
         signals: &mut Signals,
         quorum: &Quorate,
     ) -> Result<ExitCode, Failure> {
-        let name = &self.options.name;
+        let Self { name, kind, console, .. } = *self;
         // A time that cannot be used is refused at once, and not after the command has run. No
         // answer is waited for.
         if let Some(time) = self.keep
@@ -336,8 +365,7 @@ impl Job<'_> {
         {
             return Err(Failure::new(Code::Usage, format!("--keep: {error}")));
         }
-        let Self { kind, console, options: CommandOptions { asking: options, .. }, .. } = *self;
-        let longest = setup.longest_lease();
+        let (options, longest) = (&self.options.asking, setup.longest_lease());
         let asking = Asking { name, kind, options, longest, console };
         let lock = match unless_ended(signals, &ready, asking.acquire(quorum)).await {
             Ok(acquired) => match acquired? {
@@ -349,7 +377,7 @@ impl Job<'_> {
         };
         self.desk.lock.replace(Rc::downgrade(&lock));
         let granted = clock::now();
-        let run = supervise(name, plan, ready, signals, &lock, self.console).await?;
+        let run = supervise(name, plan, ready, signals, &lock, console).await?;
         let (left, now) = (lock.remaining(), clock::now());
         if left.is_zero() {
             let mut failure = Failure::from(lock.lost().await);
@@ -380,7 +408,7 @@ impl Job<'_> {
         match released {
             Err(error) if error.is_lost() => return Err(error.into()),
             // The lock was held until here.
-            Err(error) => self.console.warn(error),
+            Err(error) => console.warn(error),
             Ok(()) => {}
         }
         Ok(self.code(run.end))
