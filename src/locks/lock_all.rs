@@ -24,7 +24,7 @@ pub struct Lockable(ListedLock);
 enum ListedLock {
     /// A mutex of the client that is asked for all.
     Name(Arc<str>),
-    Lock(OneLock),
+    Lock(Box<OneLock>),
 }
 
 #[derive(Clone)]
@@ -35,7 +35,7 @@ struct OneLock {
 
 impl Lockable {
     fn of(handle: LockHandle, kind: &'static Kind) -> Self {
-        Self(ListedLock::Lock(OneLock { handle, kind }))
+        Self(ListedLock::Lock(Box::new(OneLock { handle, kind })))
     }
 
     fn lock_of(self, parts: &Arc<LockParts>) -> OneLock {
@@ -43,7 +43,7 @@ impl Lockable {
             ListedLock::Name(name) => {
                 OneLock { handle: LockHandle::new(parts, &name), kind: &MUTEX }
             }
-            ListedLock::Lock(lock) => lock,
+            ListedLock::Lock(lock) => *lock,
         }
     }
 }

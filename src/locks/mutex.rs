@@ -147,7 +147,8 @@ lock! {
     /// ([`Error::holder`](crate::Error::holder)), from [`inspect`](Self::inspect), in the log, and
     /// by `quorate status`. It stands on the servers, in the [id](crate::HoldId::note) of the hold and
     /// of its place in the queue, so put no secret into it. The hold keeps the note of the call
-    /// that was granted: an owner that enters again with another one changes nothing.
+    /// that was granted: an owner that enters again with another one changes nothing. One that is
+    /// handed over by a [ticket](crate::MutexGuard::detach_for) has none.
     ///
     /// A mutex is [handed on](Self) only to a task that asks with the same note. Tasks with notes
     /// of their own ask the voters each.

@@ -253,7 +253,9 @@ impl HoldId {
         let (rest, hash) = self.0.split_at_checked(self.0.len().checked_sub(Self::HASH)?)?;
         // Each request asks this, and few ids have a hash: most end here.
         let number = if rest.ends_with('-') { self.number()? } else { return None };
-        (number.len() > Self::HASH).then_some(hash)
+        // A note may end like this too, with its `=`.
+        let is_hash = hash.bytes().all(|digit| digit.is_ascii_hexdigit());
+        (is_hash && number.len() > Self::HASH).then_some(hash)
     }
 
     /// Whether it was made by whoever has the ticket of that hold.
@@ -655,6 +657,9 @@ mod tests {
         for id in [&hold, &read, &writes] {
             assert_eq!((id.place(), id.write()), (None, None), "{id}");
         }
+        // It is as long as a hash, and has a `-` before it.
+        let dashed = Note::parse(&format!("job-{}", "a".repeat(HoldId::HASH - 1))).unwrap();
+        assert_eq!(ids.fresh().noted(&dashed).hash(), None);
         // Of other programs, and of ours without a note.
         let uuid = Uuid::from_u128(7);
         for text in [format!("{uuid}:81"), format!("{uuid}:1=a"), "a:1=a=".into(), "=a=".into()] {
