@@ -397,9 +397,9 @@ predicates! {
     is_inside_runtime: InsideRuntime,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.kind {
+        match self {
             Kind::Invalid(what) | Kind::TooFar(what) | Kind::ConfigurationMismatch(what) => {
                 f.write_str(what)?;
             }
@@ -461,6 +461,13 @@ impl fmt::Display for Error {
             )?,
             Kind::Refused { why, .. } => f.write_str(why)?,
         }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.kind.fmt(f)?;
         if let Kind::Connect { needed, .. }
         | Kind::NoQuorum { needed, .. }
         | Kind::Unconfirmed { needed, .. }
