@@ -267,8 +267,7 @@ pub(crate) async fn unlock(options: UnlockOptions) -> Result<Code, Failure> {
 }
 
 async fn resume(quorum: &Quorate, ticket: &HoldTicket) -> Result<MutexGuard, Failure> {
-    quorum.resume(ticket).await.map_err(|error| match error.is_invalid() {
-        true => Failure::new(Code::Usage, error.to_string()),
-        false => error.into(),
+    quorum.resume(ticket).await.map_err(|error| {
+        if error.is_invalid() { Failure::new(Code::Usage, error.to_string()) } else { error.into() }
     })
 }
