@@ -46,9 +46,9 @@ const LATEST: Duration = Duration::from_secs(1);
 /// Take a lock, and print a ticket for it
 ///
 /// A process in the background keeps the lock for whoever has the ticket: `run --ticket` runs a
-/// command under the lock, and `unlock` frees it. Between `lock` and `unlock` nothing ends your work
-/// if the lock is lost, and without `unlock` nobody else gets the lock before the time of --for is
-/// over: use `run` where you can.
+/// command under the lock, and `unlock` frees it. Between `lock` and `unlock` nothing ends your
+/// work if the lock is lost, and without `unlock` nobody else gets the lock before the time of
+/// --for is over: use `run` where you can.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
