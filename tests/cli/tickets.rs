@@ -176,7 +176,7 @@ fn a_renewed_ticket_replaces_the_old_one_and_lasts_longer() {
     assert_ne!(first, second);
     eventually("the first process ends", || !is_alive(old));
     let line = fs::read_to_string(format!("/proc/{}/cmdline", keeper(&voters))).unwrap();
-    assert_eq!(line, "quorate\0__keep\0renew\0-\0--for\01h\0");
+    assert_eq!(line, "quorate\0__keep\0renew\0-\0--for\x001h\0");
     assert_used(unlock(&voters, &first));
     // The time of the first is over, and leases more than that.
     assert_eq!(output(&mut voters.run(&["a", "--wait", "14s"], "true")).0, 75);

@@ -102,10 +102,14 @@ async fn who_gets_no_majority_gives_the_votes_back_to_the_ticket(on: Fixture) {
     let ticket = ticket(&api).await;
     let patience = if on.is_real() { secs(2) } else { ms(200) };
     let worker = on.connect(on.builder().quorum_timeout(patience)).await;
-    [1, 2].iter().for_each(|voter| on.stop(*voter));
+    for voter in [1, 2] {
+        on.stop(voter);
+    }
     assert!(worker.resume(&ticket).await.unwrap_err().is_no_quorum());
     until!("its vote is the ticket's again", holder(&on, 0) == ticket.hold().as_str());
-    [1, 2].iter().for_each(|voter| on.resume(*voter));
+    for voter in [1, 2] {
+        on.resume(voter);
+    }
     // Given up half way. A server may be sooner.
     let mut resumed = None;
     for polls in 1..5 {
@@ -272,10 +276,14 @@ async fn what_has_no_single_owner_is_not_detached() {
 async fn a_hold_that_cannot_be_detached_is_released() {
     let (on, api) = Fixture::with_client(3).await;
     let guard = api.mutex("a").lock().await.unwrap();
-    [1, 2].iter().for_each(|voter| on.stop(*voter));
+    for voter in [1, 2] {
+        on.stop(voter);
+    }
     let error = guard.detach_for(MINUTES).await.unwrap_err();
     assert!(error.is_unconfirmed() && error.frees_in() <= Some(LEASE), "{error}");
-    [1, 2].iter().for_each(|voter| on.resume(*voter));
+    for voter in [1, 2] {
+        on.resume(voter);
+    }
     on.until_clean().await;
     // Nor is one whose caller gives up.
     for polls in 0..4 {

@@ -104,7 +104,7 @@ async fn a_lock_goes_from_process_to_process_while_they_are_killed_and_cut_off()
                     parked = Some((next, Some(worker)));
                 }
                 Err(said) => {
-                    assert!(said.contains("has ended") || said.contains("is taken"), "{said}")
+                    assert!(said.contains("has ended") || said.contains("is taken"), "{said}");
                 }
             }
         }
