@@ -129,6 +129,11 @@ impl LockRequest {
                 Ok(_) => {}
                 Err(defeat) => {
                     let error = self.not_resumed(parked, defeat, &mut resumer);
+                    if error.is_ticket_ended() {
+                        // What was passed back to the ticket is of no use to anybody.
+                        let lease = record.rules().terms.lease;
+                        drop(coordinator.give_back(record, parked, lease, clock.now()));
+                    }
                     let passes = error.is_no_quorum() || error.is_busy();
                     if !passes || error.is_permanent() || clock.now() >= patience {
                         return Err(error);

@@ -27,7 +27,9 @@ async fn a_password_of_any_characters_is_used_as_it_is() {
             let tls = Tls::new().ca_pem(&certificates.authority);
             let client = connect(if has_tls { builder.tls(tls) } else { builder }).await;
             let guard = client.mutex("a").lock().await.expect("it is up");
-            let keys = server.command(&["INFO", "keyspace"]).expect("it answers").text();
+            let said = server.commands(&[&["AUTH", PASSWORD], &["INFO", "keyspace"]]);
+            let keys = said.expect("it answers").pop().expect("to both").expect("it is let in");
+            let keys = keys.text();
             assert!(keys.contains(&format!("db{database}:")), "{address:?}: {keys}");
             guard.release().await.expect("it confirms");
         }

@@ -46,8 +46,9 @@ fn long(script: &'static Script, args: &[&str]) -> Call {
 }
 
 /// All scripts whose answers are votes.
-fn votes() -> [Call; 10] {
+fn votes() -> [Call; 11] {
     let place = ["calls:", "60000", "", "60000", "c:1.1", "", ""];
+    let passed = ["calls:", "60000", "", "c:1.1", "c:1", "", ""];
     let permit = ["calls:", "60000", "60000", "c:1", "3", "1", "0", "", ""];
     let candidate = ["calls:", "60000", "", "60000", "c:1", "", "", "1 - =x", "news"];
     let leader = ["60000", "", "c:1", "", "2 - =x", "news", "1"];
@@ -55,6 +56,8 @@ fn votes() -> [Call; 10] {
     [
         long(&mutex::ACQUIRE, &place),
         long(&mutex::RENEW, &["60000", "", "c:1", "1", "", "", "1"]),
+        // Of the hold that has acquired it.
+        Call { deadline: LONG, ..call(&mutex::PASS, mutex::ACQUIRE.name, &passed) },
         long(&rw::ACQUIRE, &reader),
         long(&rw::RENEW, &["read", "60000", "", "c:1", "1", "", "1"]),
         long(&semaphore::ACQUIRE, &permit),
@@ -79,7 +82,7 @@ async fn no_vote_counts_for_what_another_connection_wrote_and_no_replica_has() {
     with.run(long(&mutex::INSPECT, &[])).await.unwrap();
     assert_eq!(primary.calls("wait"), 0, "they do not vote");
     let voting = crate::scripts::ALL.iter().filter(|script| script.votes).count();
-    assert_eq!((voting, votes().iter().filter(|vote| vote.script.votes).count()), (10, 10));
+    assert_eq!((voting, votes().iter().filter(|vote| vote.script.votes).count()), (11, 11));
     for vote in votes() {
         assert!(is_granted(&with.run(vote.clone()).await), "{}", vote.script.name);
     }
