@@ -151,6 +151,7 @@ pub(crate) const ALL: &[Mutant] = &[
     ),
     // A brief renewal is granted without a look for the vote.
     Mutant::new("known_vote_is_not_looked_for", &[TrustEndsEarly, Exclusion, WhatIsTold])
+        .from(7)
         .in_script(
             "mutex/renew",
             "known == '1' and redis.call('HGET', lock, hold) == count",
@@ -413,5 +414,6 @@ pub(crate) const ALL: &[Mutant] = &[
     ),
     // The hold that was detached goes on to have the vote.
     Mutant::new("former_hold_keeps_its_vote", &[Tickets, MinorityChangesNothing, NothingLeaks])
+        .from(271)
         .in_script("mutex/pass", "  redis.call('HDEL', lock, former)\n", ""),
 ];
