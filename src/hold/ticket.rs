@@ -1,4 +1,4 @@
-//! A hold goes to whoever has its ticket: it is parked, and resumed.
+//! A hold is parked, and resumed by somebody who has its ticket.
 //!
 //! Each step is an attempt in which voters pass the vote of one hold on to another: from the hold of
 //! a guard to a *parked* one, which its client renews and nobody trusts; from there to the one that
@@ -129,7 +129,7 @@ impl LockRequest {
                 Ok(_) => {}
                 Err(defeat) => {
                     let error = self.not_resumed(parked, defeat, &mut resumer);
-                    if error.is_ticket_ended() {
+                    if error.is_ticket_ended() && !crate::mutant!("ended_ticket_keeps_votes") {
                         // What was passed back to the ticket is of no use to anybody.
                         let lease = record.rules().terms.lease;
                         drop(coordinator.give_back(record, parked, lease, clock.now()));
