@@ -199,7 +199,7 @@ impl Coordinator {
         self.ids.secret().into()
     }
 
-    /// Hears when somebody may be resuming this hold, as far as the client's own channel is heard.
+    /// Hears, by the channel of this client, that somebody may be resuming this hold.
     pub(crate) fn listen_for_ticket(&self, parked: &HoldId) -> PlaceListener {
         self.wakeups.listener(parked.as_str(), self.panel.quorum.voters())
     }

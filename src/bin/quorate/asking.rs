@@ -93,7 +93,7 @@ impl Asking<'_> {
         }
     }
 
-    /// A lock that is taken takes one line, which cron mails. Ids are for whoever looks closer.
+    /// If the lock is taken, one line says so: cron mails it. Only `--verbose` shows ids.
     fn not_acquired(&self, error: Error) -> Failure {
         if error.is_invalid() {
             return Failure::new(Code::Usage, error.to_string());

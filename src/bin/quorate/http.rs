@@ -25,8 +25,8 @@ use crate::{clock, console::Failure};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// So many connections at once.
 const MOST: usize = 16;
-/// For so long none is closed to make room: on a busy machine it takes a while from the connection to
-/// the first byte.
+/// A connection younger than this is not closed to make room. On a busy machine its first byte may
+/// come that late.
 const GRACE: Duration = Duration::from_millis(200);
 /// In bytes. A longer head is none of a request that is answered here.
 const LONGEST: u64 = 8 * 1024;

@@ -1,4 +1,4 @@
-//! `quorate lock`, `quorate renew` and `quorate unlock`: a lock for whoever has its ticket.
+//! `quorate lock`, `quorate renew` and `quorate unlock`: a lock that a ticket stands for.
 //!
 //! Somebody has to renew the lock while nobody uses the ticket. That is the *keeper*: this program
 //! once more, with the same arguments, in a session of its own. It takes the lock, or resumes the
@@ -45,7 +45,7 @@ const LATEST: Duration = Duration::from_secs(1);
 
 /// Take a lock, and print a ticket for it
 ///
-/// A process in the background keeps the lock for whoever has the ticket: `run --ticket` runs a
+/// A process in the background keeps the lock until the ticket is used: `run --ticket` runs a
 /// command under the lock, and `unlock` frees it. Between `lock` and `unlock` nothing ends your
 /// work if the lock is lost, and without `unlock` nobody else gets the lock before the time of
 /// --for is over: use `run` where you can.
