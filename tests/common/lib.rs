@@ -7,9 +7,6 @@
     reason = "only the tests of this package use it"
 )]
 
-/// Whether every case is tried, as by `tests/run full`.
-pub const FULL: bool = cfg!(feature = "full");
-
 pub mod age;
 pub mod asking;
 #[cfg(all(unix, feature = "programs"))]

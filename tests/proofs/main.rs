@@ -7,7 +7,9 @@ mod mutant;
 mod mutants;
 mod network;
 mod queue_model;
+#[cfg_attr(not(feature = "full"), allow(dead_code, reason = "some of it is for `spec` alone"))]
 mod sim;
 mod slot_model;
+#[cfg(feature = "full")]
 mod spec;
 mod ticket_model;

@@ -293,7 +293,7 @@ fn handed_on(module: &Module, state: &State, hold: &Value, token: u64) -> Vec<St
 }
 
 /// How many traces are compared.
-const TRACES: u64 = if quorate_tests::FULL || cfg!(quorate_mutants) { 30 } else { 4 };
+const TRACES: u64 = 30;
 
 /// How much of what there was in all of them.
 #[derive(Debug, Default)]
