@@ -1,10 +1,7 @@
-//! One attempt on the voters, and what is left to do for a hold when a majority has granted:
-//! `proto` decides, this sends and listens.
+//! One attempt to get a majority of the votes, and what is left to do for a hold once a majority
+//! has granted. `proto` decides; this file sends and listens.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use super::{
     Coordinator, Panel,
@@ -22,8 +19,8 @@ use crate::{
 };
 
 impl Coordinator {
-    /// Asks all voters once for a fresh hold. Where it is lost, its undo is queued to every voter
-    /// by then.
+    /// Asks all voters once for a fresh hold. If the attempt is lost, its undo has been queued to
+    /// the voters when this returns.
     pub(crate) async fn ask_once(
         self: &Arc<Self>,
         record: &LockRecord,
@@ -35,6 +32,7 @@ impl Coordinator {
         let started = self.clock.now();
         let mut attempt = Attempt::start(hold.clone(), self.panel.quorum, rules, started);
         let slot_order = record.info().slot_order(&hold);
+        // Before the request leaves: a panic or a drop in between would leave its votes behind.
         let mut claim = Claim::of_all(self, record, hold, rules);
         let mut grant = Grant::new(self.panel.quorum, slot_order, rules, started, None);
         let mut replies = self.panel.ask_all(&call, started);
@@ -55,8 +53,13 @@ impl Coordinator {
         let settled = match end {
             Ok(_) => self.settle(&mut claim, &mut grant, &mut replies, None, |_, _, _| ()).await,
             Err(loss) => {
+                // Otherwise a caller that is refused everywhere has each voter run an undo for
+                // nothing.
                 claim.narrow(votes.may_have_granted());
-                // Law 9: nobody has it, and nobody can.
+                // Law 9: if the voters in quarantine leave too few for a majority, the lock is not
+                // another's. On each of several machines `run --try` would take it for taken, and a
+                // nightly job would run nowhere. The test is
+                // `who_meets_others_that_cannot_have_the_lock_either_is_not_told_that_it_is_taken`.
                 let kept_out = |voter| self.panel.standings.kept_out_longest(voter, started);
                 let is_silence = loss == Loss::Split && votes.discount(kept_out);
                 Err((if is_silence { Loss::NoQuorum } else { loss }, None))
@@ -66,8 +69,8 @@ impl Coordinator {
         Ok(Won::new(claim, started, rules, granted, votes, replies))
     }
 
-    /// Counts what an attempt has come to. `votes`: what its hold has, or it was lost by, unless
-    /// others say so.
+    /// Counts how an attempt ended. `votes`: those that its hold has, or by which it was lost,
+    /// unless `settled` has others.
     pub(super) fn end_attempt(
         &self,
         record: &LockRecord,
@@ -91,26 +94,29 @@ impl Coordinator {
 
 // When a majority has granted.
 
-/// What a majority's votes have come to: a hold, or by what it was lost, and the votes where these
-/// are not those that were granted.
+/// A hold, or why it was lost although a majority granted; with other votes than the granted ones,
+/// if those say why.
 pub(super) type Settled = Result<Granted, (Loss, Option<Votes>)>;
 
-/// For how many semaphores it is remembered that the client has warned.
-const MOST: usize = 1024;
-
-/// The semaphores that others use with fewer permits, as the log has it.
-#[derive(Debug, Default)]
-pub(super) struct FewerTold(Mutex<BTreeSet<Arc<str>>>);
+/// For how many semaphores the client remembers that it has warned.
+// Names may be made from data, without end. Past this number a warning may come a second time,
+// which is better than a set that grows for as long as the client lives.
+const MAX_WARNED: usize = 1024;
 
 impl Coordinator {
-    /// The least that the next token of a lock may be; `None` where it gives none.
+    /// The least number that the next token of a lock may be. `None`: the lock has no tokens.
+    // From the wall clock, so that tokens grow although voters have forgotten their counts: design
+    // 7.
     pub(super) fn floor(&self, record: &LockRecord) -> Option<Token> {
         let wall_micros = || u64::try_from(self.clock.wall().as_micros()).unwrap_or(u64::MAX);
         record.kind().is_fenced.then(|| self.floors().floor(&record.info().key, wall_micros()))
     }
 
-    /// Where a majority does not store the token yet, it is sent to all. Where voters gave other
-    /// slots than others did, those behind are asked to go on, and `heard` has what they say.
+    /// Does what is left once a majority has granted: has the token stored by a majority, and slots
+    /// agreed on by one. `heard`: notes what voters say to that.
+    // The caller gets no guard before: if voters 1 and 3 grant with the counts 7 and 9, the token
+    // is 10, but 1 stores 8. Then 1 and 2 could give the next holder 9 (law 3;
+    // `token_is_not_stored`).
     pub(super) async fn settle(
         &self,
         claim: &mut Claim,
@@ -136,7 +142,8 @@ impl Coordinator {
                     }
                 }
                 GrantNext::Store(token, voters) => {
-                    // A voter that refused may grant now.
+                    // A voter that refused may grant now, as the request stores the token with a
+                    // vote.
                     claim.owe_all();
                     let ask = Ask { token: Some(token), ..claim.ask() };
                     storing = Some(panel.ask(&voters, &claim.record().store_token(&ask), now));
@@ -155,6 +162,7 @@ impl Coordinator {
             self.series(claim.record()).token_repairs.of(outcome).count(1);
         }
         if let Ok(Granted { token: Some(token), .. }) = settled {
+            // Its next floor is above, also if the wall clock is set back meanwhile.
             self.floors().seen(&claim.record().info().key, token);
         }
         if let (Ok(_), Some(fewer)) = (&settled, grant.fewer()) {
@@ -163,15 +171,16 @@ impl Coordinator {
         settled
     }
 
-    /// Says once of each semaphore that others use it with fewer permits: these count from now on.
+    /// Says once of each semaphore that others use it with fewer permits, which apply from now on.
     fn warn_of_fewer(&self, record: &LockRecord, fewer: u16) {
         let key = Arc::clone(&record.info().key);
-        let mut told = lock(&self.fewer_told.0);
-        if told.len() >= MOST {
-            told.clear();
+        let mut warned = lock(&self.warned_of_fewer);
+        if warned.len() >= MAX_WARNED {
+            warned.clear();
         }
-        let is_first = told.insert(key);
-        drop(told);
+        let is_first = warned.insert(key);
+        // Telling the log may call a subscriber of the user: not with the mutex.
+        drop(warned);
         if is_first {
             let (lock, permits) = (record.info().name.as_str().to_owned(), record.info().permits);
             log::tell_here(move || {
@@ -182,8 +191,8 @@ impl Coordinator {
 }
 
 impl Panel {
-    /// A voter's vote as it counts when a new hold has asked since then; takes note of what came
-    /// with it.
+    /// A voter's vote as it counts for a new hold. `grant` notes the token and slots that came with
+    /// it.
     pub(super) fn hear(&self, grant: &mut Grant, voter: usize, outcome: &Outcome<Answer>) -> Vote {
         let mut vote = self.standings.vote(outcome, grant.started());
         if grant.has_slots() && crate::mutant!("quarantined_slot_counts") {

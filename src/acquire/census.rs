@@ -1,4 +1,4 @@
-//! Who leads an election: asked once, or watched.
+//! Who leads an election: asks once, or watches.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use futures::{
 
 use super::{Coordinator, Panel};
 use crate::{
-    acquire::wakeup::{self, Hearing, Listening},
+    acquire::wakeup::{ChannelListener, WakeupReceiver, majority_confirms},
     clock::Moment,
     kinds::LockRecord,
     proto::{Cause, Census, Error, Incumbent, Leader, LeaderWatch, Sight, WatchNext, WhoLeads},
@@ -18,40 +18,47 @@ use crate::{
     voter::Outcome,
 };
 
-/// How long one that a majority names has at least to confirm that it leads, before the voters are
+/// How long a candidate that a majority names has to confirm that it leads, before the voters are
 /// asked again; then twice as long each time.
+// The winner confirms by a message to each voter, right after its grant. So the confirmation is
+// mostly under way, and to ask at once would only meet the same answers.
 const CONFIRMING: Duration = Duration::from_millis(5);
 
 /// Who leads: somebody, nobody, or why that cannot be known.
-pub(crate) type LedBy = Result<Option<Leader>, Error>;
+pub(crate) type LeaderAnswer = Result<Option<Leader>, Error>;
 
 impl Coordinator {
     /// Asks all voters once who leads.
-    pub(crate) async fn ask_who_leads(&self, election: &LockRecord) -> LedBy {
+    pub(crate) async fn ask_who_leads(&self, election: &LockRecord) -> LeaderAnswer {
         let counted = async {
             let began = self.clock.now();
-            let (finding, census) = self.count(election, None).await;
-            self.led_by(election, finding, &census, began)
+            let (finding, census) = self.take_census(election, None).await;
+            self.answer(election, finding, &census, began)
         };
         self.gate.within(counted).await
     }
 
-    /// Listens to the voters until a majority decides, or their time is over. Asks them again while
-    /// they name a hold that has not confirmed that it leads: with `hearing`, as soon as some voter
-    /// calls.
-    async fn count(&self, election: &LockRecord, hearing: Option<&Hearing>) -> (WhoLeads, Census) {
+    /// Asks the voters until a majority decides, or their time is over. Asks again while they name
+    /// a hold that has not confirmed that it leads; with `receiver`, as soon as some voter wakes
+    /// it.
+    async fn take_census(
+        &self,
+        election: &LockRecord,
+        receiver: Option<&WakeupReceiver>,
+    ) -> (WhoLeads, Census) {
         let Self { clock, panel, .. } = self;
         let rules = panel.adapt(election.rules());
         let due = clock.now() + rules.voter_deadline;
         let look = election.look_for_leader().expect("it is an election");
         let mut pause = CONFIRMING;
         loop {
-            if let Some(hearing) = hearing {
-                hearing.forget();
+            // Before the question, so that a confirmation which comes during it is not forgotten.
+            if let Some(receiver) = receiver {
+                receiver.forget();
             }
             let (mut census, started) = (Census::new(panel.quorum), clock.now());
             let mut replies = panel.ask_all(&look, started);
-            // The others have as long as the majority took.
+            // When to ask again: the other voters have as long as the majority took.
             let mut again = None;
             loop {
                 let now = clock.now();
@@ -66,11 +73,11 @@ impl Coordinator {
                     _ => {}
                 }
                 let until = again.unwrap_or(due).min(due);
-                let news = hearing.filter(|_| again.is_some()).map(Hearing::called);
+                let woken = receiver.filter(|_| again.is_some()).map(WakeupReceiver::woken);
                 let heard = tokio::select! {
                     biased;
                     heard = clock.in_time(until, replies.next()) => heard,
-                    Some(()) = OptionFuture::from(news) => break,
+                    Some(()) = OptionFuture::from(woken) => break,
                 };
                 match heard {
                     Some((voter, outcome)) => census.hear(voter, panel.sight(outcome, started)),
@@ -83,13 +90,13 @@ impl Coordinator {
     }
 
     /// `began`: when the voters were asked.
-    fn led_by(
+    fn answer(
         &self,
         election: &LockRecord,
         finding: WhoLeads,
         census: &Census,
         began: Moment,
-    ) -> LedBy {
+    ) -> LeaderAnswer {
         match finding {
             WhoLeads::Led { leader, .. } => Ok(Some(leader)),
             WhoLeads::Vacant => Ok(None),
@@ -99,9 +106,12 @@ impl Coordinator {
 }
 
 impl Panel {
-    /// What a voter says of who leads. In quarantine it may have forgotten whom it voted for.
+    /// What a voter says of who leads.
     fn sight(&self, outcome: Outcome<Answer>, started: Moment) -> Sight {
         let answer = outcome?;
+        // A voter in quarantine may have forgotten whom it voted for: two of them would say that
+        // nobody leads
+        // (`voters_that_may_have_forgotten_whom_they_voted_for_do_not_say_that_nobody_leads`).
         let kept_out = self.standings.kept_out(answer.shard, started);
         kept_out.map_or(Incumbent::read(&answer), |it| Err(Cause::Quarantined(it.quarantined)))
     }
@@ -112,9 +122,9 @@ pub(crate) struct ElectionWatch {
     coordinator: Arc<Coordinator>,
     election: LockRecord,
     watch: LeaderWatch,
-    hearing: Hearing,
-    _listening: Listening,
-    /// Until a majority is known to be heard.
+    receiver: WakeupReceiver,
+    _listener: ChannelListener,
+    /// Until a majority has confirmed the subscription.
     subscribing: Option<BoxFuture<'static, ()>>,
     series: ObserverSeries,
 }
@@ -123,55 +133,58 @@ impl ElectionWatch {
     /// Listens to the voters from now on.
     pub(crate) fn start(coordinator: &Arc<Coordinator>, election: LockRecord) -> Self {
         let Coordinator { wakeups, panel, clock, settings, .. } = &**coordinator;
-        let hearing = Hearing::new(panel.quorum.voters());
-        let news = election.channel().expect("an election has one");
-        let (listening, replies) = Listening::start(wakeups, &panel.voters, &news, &hearing);
-        let heard = wakeup::majority(replies, panel.quorum);
+        let receiver = WakeupReceiver::new(panel.quorum.voters());
+        let channel = election.channel().expect("an election has one");
+        let (listener, replies) =
+            ChannelListener::start(wakeups, &panel.voters, &channel, &receiver);
+        let subscribed = majority_confirms(replies, panel.quorum);
         let series = ObserverSeries::begin(&settings.named, election.info().name.as_str());
         Self {
             coordinator: Arc::clone(coordinator),
             election,
             watch: LeaderWatch::start(panel.quorum, settings.poll_interval, clock.now()),
-            hearing,
-            _listening: listening,
-            subscribing: Some(heard.boxed()),
+            receiver,
+            _listener: listener,
+            subscribing: Some(subscribed.boxed()),
             series,
         }
     }
 
-    /// Who leads, when that has changed since the last answer. `None`: the client is closed.
-    pub(crate) async fn next(&mut self) -> Option<LedBy> {
+    /// Who leads, once that has changed since the last answer. `None`: the client is closed.
+    pub(crate) async fn next(&mut self) -> Option<LeaderAnswer> {
         let coordinator = Arc::clone(&self.coordinator);
-        let news = async { Ok(self.until_new(&coordinator).await) };
-        let led_by = coordinator.gate.within(news).await.ok()?;
-        self.series.tell(match &led_by {
+        let changed = async { Ok(self.next_change(&coordinator).await) };
+        let answer = coordinator.gate.within(changed).await.ok()?;
+        self.series.tell(match &answer {
             Ok(Some(_)) => "leader",
             Ok(None) => "no_leader",
             Err(_) => "unknown",
         });
-        Some(led_by)
+        Some(answer)
     }
 
-    async fn until_new(&mut self, coordinator: &Coordinator) -> LedBy {
+    async fn next_change(&mut self, coordinator: &Coordinator) -> LeaderAnswer {
         loop {
             let now = coordinator.clock.now();
-            let Self { hearing, watch, .. } = self;
-            let next = hearing.look(|heard| {
-                if heard.missed {
+            let Self { receiver, watch, .. } = self;
+            let next = receiver.look(|received| {
+                if received.may_have_missed {
                     watch.miss(now, coordinator.chance());
                 }
-                watch.next(now, &heard.called)
+                watch.next(now, &received.from)
             });
             match next {
                 WatchNext::Ask => {
                     self.watch.ask(now);
-                    let hearing = Some(&self.hearing);
-                    let (finding, census) = coordinator.count(&self.election, hearing).await;
+                    let receiver = Some(&self.receiver);
+                    let (finding, census) = coordinator.take_census(&self.election, receiver).await;
+                    // No voter sends anything when a lease ends: without this moment, the end of a
+                    // dead leader would show only by the poll interval.
                     if let Some(left) = census.longest_left() {
                         self.watch.expect_end(coordinator.clock.now() + left);
                     }
                     if let Some(finding) = self.watch.tell(finding) {
-                        return coordinator.led_by(&self.election, finding, &census, now);
+                        return coordinator.answer(&self.election, finding, &census, now);
                     }
                 }
                 WatchNext::Wait(until) => self.wait(coordinator, until).await,
@@ -180,10 +193,10 @@ impl ElectionWatch {
     }
 
     async fn wait(&mut self, coordinator: &Coordinator, until: Moment) {
-        let Self { watch, hearing, subscribing, .. } = self;
+        let Self { watch, receiver, subscribing, .. } = self;
         tokio::select! {
             biased;
-            () = hearing.changed() => {}
+            () = receiver.changed() => {}
             Some(()) = OptionFuture::from(subscribing.as_mut()) => {
                 watch.hears(coordinator.clock.now());
                 *subscribing = None;

@@ -1,4 +1,4 @@
-//! Votes that were asked for, until they are given back or a hold has taken them over.
+//! Votes that a client has asked for, until it gives them back or a hold takes them over.
 
 use std::{
     sync::{Arc, Mutex},
@@ -17,6 +17,8 @@ use crate::{
 };
 
 /// What a client had seen of its voters when it asked them for a hold.
+// It goes with a hold that is handed on: otherwise a pause, or a voter that came back empty while
+// the hold was offered, would be noticed only by the renewal a third of the lease later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenBefore {
     /// For how long the client had stood still in all.
@@ -27,18 +29,20 @@ pub(crate) struct SeenBefore {
 
 impl SeenBefore {
     fn of(standings: &Standings) -> Self {
-        // In this order: a pause that is noticed in between is heeded twice, and never missed.
+        // In this order: a pause that is noticed between the two lines is heeded twice. In the
+        // other order it would be missed.
         let returned = standings.returned().version();
         Self { stood_still: standings.stood_still(), returned }
     }
 
-    /// Whether holds were to be looked after at once since then.
+    /// Whether all holds were to be renewed at once since then.
     pub(crate) fn has_changed(&self, standings: &Standings) -> bool {
         standings.returned().version() != self.returned
     }
 }
 
-/// A majority's votes for one hold. Dropped before a hold has taken them over, they are given back.
+/// The votes of a majority for one hold. Dropping it gives them back, unless a hold has taken them
+/// over.
 #[derive(Debug)]
 pub(crate) struct Won {
     pub(crate) claim: Claim,
@@ -47,22 +51,22 @@ pub(crate) struct Won {
     pub(crate) token: Option<Token>,
     /// How many attempts it took.
     pub(crate) attempts: u32,
-    /// Who granted so far.
+    /// The votes so far.
     pub(crate) votes: Votes,
-    /// What voters said of a hold that is handed on. The answers that come later are noted there.
+    /// What voters said of a hold that is handed on.
+    // Shared with the hold before, to which the late answers come.
     pub(crate) support: Option<Arc<Mutex<Support>>>,
     /// The answers that were not waited for.
     pub(crate) late: Replies,
-    /// Of a semaphore.
+    /// The slots of a semaphore.
     pub(crate) slots: Option<Slots>,
-    /// Voters that gave other slots, and need to learn which ones the hold has.
+    /// Voters that gave other slots, and have to learn which ones the hold has.
     pub(crate) elsewhere: Vec<usize>,
-    /// Where tasks of its client may have it one after the other.
+    /// If tasks of its client may have it one after the other.
     pub(crate) tenure: Option<Tenure>,
 }
 
 impl Won {
-    /// The votes of a semaphore are those that came with its slots.
     pub(super) fn new(
         mut claim: Claim,
         started: Moment,
@@ -74,6 +78,8 @@ impl Won {
         claim.was_won = true;
         let Granted { token, slots } = granted;
         let (slots, votes, elsewhere) = match slots {
+            // Only a voter that gave these very slots has voted for the hold
+            // (`any_slot_is_a_vote`).
             Some(FixedSlots { slots, votes, elsewhere }) => (Some(slots), votes, elsewhere),
             None => (None, votes, Vec::new()),
         };
@@ -95,7 +101,7 @@ impl Won {
         }
     }
 
-    /// A hold that its owner gives to the next task in line, as it was granted.
+    /// A hold that its owner gives to the next task in the local queue, as it was granted.
     pub(crate) fn handed_on(
         claim: Claim,
         (started, rules): (Moment, Rules),
@@ -109,18 +115,18 @@ impl Won {
         Self { attempts: 0, support: Some(support), tenure: Some(tenure), ..won }
     }
 
-    /// The token for the guard that is made of this. `token` is the number that the voters store:
-    /// the last of the hold's block.
+    /// The token of the guard that is made of this.
+    // Voters store the last number of the hold's block, `token`. Each owner in a tenure has its own
+    // number of the block, so tokens grow although no request leaves (`handed_on_with_its_token`).
     pub(crate) fn own_token(&self) -> Option<Token> {
         self.token.map(|last| self.tenure.map_or(last, |tenure| tenure.token(last)))
     }
 
-    /// What it was asked for with.
+    /// The rules of the request, before they were adapted to the voters' round trips.
     pub(crate) fn asked_rules(&self) -> Rules {
         self.claim.record.rules()
     }
 
-    /// What its user says of it.
     pub(crate) fn note(&self) -> Option<&Note> {
         self.claim.record.info().note.as_ref()
     }
@@ -130,7 +136,6 @@ impl Won {
         self.tenure.is_some_and(|tenure| tenure.is_handed_on())
     }
 
-    /// When its tenure ends.
     pub(super) fn tenure_ends(&self) -> Option<Moment> {
         self.tenure.map(|tenure| tenure.ends())
     }
@@ -139,18 +144,18 @@ impl Won {
         &self.claim.hold
     }
 
-    pub(crate) fn seen(&self) -> SeenBefore {
-        self.claim.seen
+    pub(crate) fn seen_before(&self) -> SeenBefore {
+        self.claim.seen_before
     }
 
-    /// Whether enough is left of it at this moment, now that the client has stood still for so long
-    /// in all.
+    /// Whether enough of its validity is left. `stood_still`: for how long the client has stood
+    /// still in all.
     pub(crate) fn is_in_time(&self, stood_still: Duration, now: Moment) -> bool {
-        let unseen = stood_still.saturating_sub(self.seen().stood_still);
+        let unseen = stood_still.saturating_sub(self.seen_before().stood_still);
         self.rules.is_in_time(self.started, now + unseen)
     }
 
-    /// What it is to others who want the lock.
+    /// What other tasks are told that want the lock.
     pub(super) fn denial(&self) -> Denial {
         let ends = Some(self.started + self.rules.terms.lease);
         let by = Some(self.hold().clone());
@@ -158,18 +163,21 @@ impl Won {
     }
 }
 
-/// Votes that were asked for. Dropping it gives them back on each voter that may have given one,
-/// also if its answer is unknown or the caller was cancelled.
+/// Votes that were asked for. Dropping it gives them back, on each voter that may have given one.
+// By its drop, so that a caller may be cancelled at any await (`cancelled_keeps_votes`). To voters
+// without an answer, too: one that answered late would keep its vote (`undoes_known_grants`).
 #[derive(Debug)]
 pub(crate) struct Claim {
     coordinator: Arc<Coordinator>,
     record: LockRecord,
     hold: HoldId,
     lease: Duration,
-    seen: SeenBefore,
-    /// The voters that may have given a vote which nobody has taken over.
+    seen_before: SeenBefore,
+    /// The voters that may have given a vote which no hold has taken over.
     owed: Vec<usize>,
-    /// A majority has granted: the hold is released, and its place leaves the queue.
+    /// A majority has granted.
+    // Then it is given back as a hold is: its place leaves the queue, and the next waiter is woken
+    // (`who_gives_back_what_nobody_took_leaves_the_queue`).
     was_won: bool,
 }
 
@@ -185,7 +193,7 @@ impl Claim {
             record: record.clone(),
             hold,
             lease: rules.terms.lease,
-            seen: SeenBefore::of(&coordinator.panel.standings),
+            seen_before: SeenBefore::of(&coordinator.panel.standings),
             owed: (0..coordinator.panel.quorum.voters())
                 .filter(|_| !crate::mutant!("cancelled_keeps_votes"))
                 .collect(),
@@ -193,20 +201,20 @@ impl Claim {
         }
     }
 
-    /// The votes of a hold that its owner hands on, and what was seen before these were asked for.
+    /// The votes of a hold that its owner hands on. `seen_before`: when the client asked for them.
     pub(crate) fn of_held(
         coordinator: &Arc<Coordinator>,
         record: &LockRecord,
         hold: &HoldId,
         rules: Rules,
-        seen: SeenBefore,
+        seen_before: SeenBefore,
     ) -> Self {
         let mut claim = Self::of_all(coordinator, record, hold.clone(), rules);
-        (claim.seen, claim.was_won) = (seen, true);
+        (claim.seen_before, claim.was_won) = (seen_before, true);
         claim
     }
 
-    /// Hands the votes over. From here on the caller has to release them.
+    /// Hands the votes over: the caller has to release them.
     pub(crate) fn take_over(mut self) -> (HoldId, LockRecord) {
         self.owed.clear();
         (self.hold.clone(), self.record.clone())
@@ -216,7 +224,6 @@ impl Claim {
         &self.record
     }
 
-    /// What it asks with, as of a first request that has nothing more to say.
     pub(super) fn ask(&self) -> Ask<'_> {
         Ask::new(&self.hold, self.lease)
     }
@@ -226,12 +233,12 @@ impl Claim {
         self.owed = owed;
     }
 
-    /// Any of them may have given a vote, or is about to.
+    /// Any voter may have given a vote, or is about to.
     pub(super) fn owe_all(&mut self) {
         self.owed = (0..self.coordinator.panel.quorum.voters()).collect();
     }
 
-    /// What this one has answered says whether it may have given one.
+    /// Whether this voter may have given a vote, by its answer.
     pub(super) fn owe_if(&mut self, voter: usize, is_owed: bool) {
         self.owed.retain(|owed| *owed != voter || is_owed);
     }
@@ -239,33 +246,36 @@ impl Claim {
     pub(super) fn give_back(&mut self, voters: &[usize]) {
         let (back, owed) = self.owed.iter().partition(|voter| voters.contains(voter));
         self.owed = owed;
-        self.tell(back, LockRecord::undo);
+        self.send(back, LockRecord::undo);
     }
 
     pub(super) fn give_back_all(&mut self) {
         let owed = std::mem::take(&mut self.owed);
-        // Nobody has learnt of a hold that was to resume another: its ticket is as good as before.
+        // If it was to resume a parked hold, the votes go back to the ticket, by an undo: nobody
+        // has learnt of this hold.
         if self.was_won && !owed.is_empty() && self.record.resumes().is_none() {
             let now = self.coordinator.clock.now();
             drop(self.coordinator.give_back(&self.record, &self.hold, self.lease, now));
             return;
         }
-        self.tell(owed, LockRecord::undo);
+        self.send(owed, LockRecord::undo);
     }
 
     /// Gives back what there is and leaves the queue, on these voters.
     pub(super) fn leave(mut self, voters: Vec<usize>) {
         self.owed.clear();
-        self.tell(voters, |record, hold| record.release(hold, 0));
+        self.send(voters, |record, hold| record.release(hold, 0));
     }
 
-    fn tell(&self, voters: Vec<usize>, call: impl FnOnce(&LockRecord, &HoldId) -> Call) {
+    fn send(&self, voters: Vec<usize>, call: impl FnOnce(&LockRecord, &HoldId) -> Call) {
         if voters.is_empty() {
             return;
         }
         let Coordinator { clock, panel, .. } = &*self.coordinator;
         let call = call(&self.record, &self.hold);
         let now = clock.now();
+        // Sent again until the voter answers: a server that stood still may run the request after
+        // the lease (law 6, `undoes_once`). The moment only bounds it for a client that is dropped.
         let owed_until = (!crate::mutant!("undoes_once")).then(|| now + self.lease);
         for voter in voters {
             panel.voters[voter].queue_script(call.clone(), owed_until, None, now);
@@ -279,11 +289,9 @@ impl Drop for Claim {
     }
 }
 
-// Where all that a hold has is given back.
-
 impl Coordinator {
-    /// Gives back what this hold has, on all voters. Those of its own tasks who are next ask the
-    /// voters at once: their requests leave behind those of the release.
+    /// Gives back the votes of a hold on all voters. Waiters of this client that are right behind
+    /// it ask at once: their requests leave behind those of the release.
     pub(crate) fn give_back(
         &self,
         record: &LockRecord,
@@ -292,16 +300,17 @@ impl Coordinator {
         now: Moment,
     ) -> Replies {
         let mut release = record.release(hold, 0);
-        // Nobody but the releaser waits for the answer, and a late one is better than none.
+        // Only the releaser waits for the answer, and a late one is better than none: in a crowd of
+        // a thousand clients, answers came after the voter deadline.
         release.deadline = release.longest;
         if crate::mutant!("releases_once") {
             return self.panel.ask_all(&release, now);
         }
         let replies = self.panel.insist_all(&release, now + lease, now);
-        // Programs of another library are in no queue of ours: beside a client that always asks
-        // first they would never get the lock.
+        // Programs of another library wait in no queue of ours. They would never get the lock
+        // beside a client whose tasks always ask first.
         if !record.kind().is_shared && !record.kind().is_foreign {
-            self.wakeups.pass_on(hold.place_or_self());
+            self.wakeups.wake_followers(hold.place_or_self());
         }
         replies
     }

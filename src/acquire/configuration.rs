@@ -1,5 +1,5 @@
-//! Compares with other clients who the voters are. When, with which voter, and what follows is
-//! decided by [`Comparison`](crate::proto::Comparison).
+//! Compares with other clients who the voters are.
+//! [`Comparison`](crate::proto::Comparison) decides when which voter is asked, and what follows.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,13 +14,18 @@ use crate::{
     voter::{Call, Outcome, Replies, Request, Standings},
 };
 
-/// For how long voters keep what clients believe.
+/// For how long voters keep a client's configuration.
+// For as long, a client with the voters of two steps ago is refused, for example a job that runs
+// rarely. A majority of its voters and one of the new ones need not share a voter: two clients
+// would hold one lock (`a_step_that_is_skipped_breaks_exclusion`).
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 impl Coordinator {
-    /// Compares for the first time, by `due`; then again and again, for as long as the client
-    /// lives. Fails if a voter has clients that believe otherwise, and if too few can be asked.
+    /// Compares for the first time, by `due`, and then again and again while the client lives.
+    /// Fails if clients of a voter disagree, and if too few voters can be asked.
     pub(crate) async fn join_configuration(self: &Arc<Self>, due: Moment) -> Result<(), Error> {
+        // It takes no lock, so it need not agree, and a look should leave no trace on the voters
+        // (`who_only_looks_connects_and_leaves_no_trace_and_sees_what_the_clients_believe`).
         if self.settings.only_looks {
             return Ok(());
         }
@@ -29,7 +34,8 @@ impl Coordinator {
         standings.configuration.comparison().begin(started);
         let mut replies = Replies::new(panel.voters.len(), 1);
         loop {
-            let seen = standings.connected().version();
+            // The version first: a connection that comes during the question is asked after it.
+            let version = standings.connected().version();
             self.ask_configurations(&mut replies);
             let next = standings.configuration.comparison().join(clock.now(), due);
             let until = match next {
@@ -50,30 +56,32 @@ impl Coordinator {
                     ));
                 }
             };
-            hear_configuration(clock, standings, &mut replies, seen, until).await;
+            hear_configuration(clock, standings, &mut replies, version, until).await;
         }
         self.spawn(self.keep_comparing(replies));
         Ok(())
     }
 
+    /// Compares again and again until the client is closed or dropped.
     fn keep_comparing(
         self: &Arc<Self>,
         mut replies: Replies,
     ) -> impl Future<Output = ()> + Send + use<> {
+        // A strong reference would keep a client that its user has dropped.
         let (coordinator, closing) = (Arc::downgrade(self), Arc::clone(self.gate.closing()));
         let (clock, standings) = (self.clock.clone(), Arc::clone(&self.panel.standings));
         async move {
             loop {
-                let seen = standings.connected().version();
+                let version = standings.connected().version();
                 let Some(this) = coordinator.upgrade() else { return };
                 this.ask_configurations(&mut replies);
                 drop(this);
                 let until = standings.configuration.comparison().due();
                 tokio::select! {
                     biased;
-                    // Or the client is dropped. Nothing is compared any more once it is closed.
+                    // The gate is closed when the client is closed, and when it is dropped.
                     () = closing.until(|closing| *closing) => return,
-                    () = hear_configuration(&clock, &standings, &mut replies, seen, until) => {}
+                    () = hear_configuration(&clock, &standings, &mut replies, version, until) => {}
                 }
             }
         }
@@ -88,7 +96,7 @@ impl Coordinator {
         }
     }
 
-    /// What clients of these voters believe; the latest first.
+    /// The configurations of the clients of these voters; the latest first.
     pub(crate) async fn voter_configuration(&self) -> Vec<ConfigurationEntry> {
         let now = self.clock.now();
         let mut replies = self.panel.ask_all(&self.configuration_call(false, ""), now);
@@ -100,7 +108,7 @@ impl Coordinator {
         ConfigurationEntry::merge(all)
     }
 
-    /// `tells`: the voter keeps what this client believes, if it agrees with others.
+    /// `tells`: the voter keeps the configuration of this client, if it agrees with others.
     fn configuration_call(&self, tells: bool, heard: &str) -> Call {
         let who = if tells { self.client().to_string() } else { String::new() };
         let (mine, counts) = {
@@ -121,13 +129,12 @@ impl Coordinator {
     }
 }
 
-/// Waits for an answer, a new connection or the end of this time. What is to be told of an answer
-/// is told.
+/// Waits for an answer, which it notes, a new connection or the end of this time.
 async fn hear_configuration(
     clock: &Clock,
     standings: &Standings,
     replies: &mut Replies,
-    seen: u64,
+    connected_version: u64,
     until: Option<Moment>,
 ) {
     tokio::select! {
@@ -135,7 +142,7 @@ async fn hear_configuration(
         (voter, outcome) = replies.next() => {
             standings.configuration.note_answer(voter, entries(&outcome), clock.now());
         }
-        () = standings.connected().changed_since(seen) => {}
+        () = standings.connected().changed_since(connected_version) => {}
         Some(()) = OptionFuture::from(until.map(|until| clock.sleep_until(until))) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! All voters of a client, asked at once.
+//! The voters of a client, which are asked at once.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -17,7 +17,9 @@ pub(crate) struct Panel {
     pub(crate) voters: Arc<[Voter]>,
     pub(crate) quorum: Quorum,
     pub(crate) standings: Arc<Standings>,
-    /// Several of the voters are parts of one cluster, which has one key of each name.
+    /// Several of the voters are parts of one cluster.
+    // A lock of Redisson has a fixed name, and so one key in a cluster: several voters of the
+    // cluster would give the same vote, and are refused.
     pub(crate) shares_a_cluster: bool,
 }
 
@@ -32,6 +34,8 @@ impl Panel {
     }
 
     /// How long the slowest voter may take to answer, by its round trips so far.
+    // With a fixed deadline, a voter that is far away would seem silent at each attempt
+    // (`servers_that_are_far_away_have_the_time_that_they_need`).
     pub(crate) fn allowed(&self, deadline: Duration, longest: Duration) -> Duration {
         let voters = 0..self.voters.len();
         voters
@@ -46,19 +50,22 @@ impl Panel {
         Rules { voter_deadline, ..rules }
     }
 
-    /// Sends to all voters now; the answers may be dropped.
+    /// Sends a request to all voters.
+    // It is queued to each voter when this returns, and leaves also if the replies are dropped.
+    // When a future sent it, an undo could leave before its acquire, and the vote stayed (design
+    // 3).
     pub(crate) fn ask_all(&self, call: &Call, now: Moment) -> Replies {
         self.queue_all(call, None, now)
     }
 
-    /// Sends to some voters now.
+    /// Sends a request to some voters.
     pub(crate) fn ask(&self, voters: &[usize], call: &Call, now: Moment) -> Replies {
         let mut replies = Replies::new(self.voters.len(), 1);
         self.ask_again(&mut replies, voters, call, now);
         replies
     }
 
-    /// Sends to some voters once more, or for the first time. What they answer now counts.
+    /// Sends a request to some voters, again or for the first time. Their next answers count.
     pub(crate) fn ask_again(
         &self,
         replies: &mut Replies,
@@ -72,7 +79,8 @@ impl Panel {
         }
     }
 
-    /// Sends to all voters now, and to those that do not answer again until `until`.
+    /// Sends a request to all voters, and again to each that does not answer. If the client is
+    /// dropped meanwhile, until `until` at most.
     pub(crate) fn insist_all(&self, call: &Call, until: Moment, now: Moment) -> Replies {
         self.queue_all(call, Some(until), now)
     }
@@ -96,8 +104,10 @@ impl Panel {
     }
 }
 
-/// Does what a machine of `proto` says next, until it has come to its end. `hear` tells it what came
-/// of the question to a voter, `ask` sends the question again.
+/// Does what a machine of `proto` says next, until it ends. `hear` gives it the answer of a voter,
+/// `ask` sends the question again.
+// The only loop of this kind: an attempt, a round of renewal and a release run in it. When each had
+// its own, a sleep that had ended was awaited once more in one of them (`ended_sleep_is_awaited`).
 pub(crate) async fn drive<Machine, End>(
     clock: &Clock,
     machine: &mut Machine,
@@ -130,12 +140,11 @@ pub(crate) async fn drive<Machine, End>(
     }
 }
 
-// A question to everybody that is no vote.
+// Questions to all voters that ask for no vote.
 
 impl Coordinator {
-    /// The answers of a majority at least, and of the others as far as they come in time. It ends
-    /// when they are enough, and waits for no voter that is much later than the majority and than
-    /// it usually is.
+    /// The answers of a majority at least. It ends when `are_enough` says so, and otherwise waits
+    /// for the others too, except those that are much later than the majority and than usual.
     pub(crate) async fn ask_until(
         &self,
         record: &LockRecord,
@@ -152,7 +161,7 @@ impl Coordinator {
         Err(self.unanswered(record, &answers, began))
     }
 
-    /// The answers of all voters until they are enough, or those that are missing are late.
+    /// The answers of all voters until they are enough, or the missing ones are late.
     pub(crate) async fn gather(
         &self,
         call: &Call,
@@ -164,6 +173,8 @@ impl Coordinator {
         let started = clock.now();
         let mut asked = panel.ask_all(call, started);
         let mut answers: Vec<_> = vec![Err(Cause::Unheard); panel.quorum.voters()];
+        // How long the slowest voter takes as a rule. A majority that is near would otherwise cut
+        // off a far voter each time, and what it knows would never be in the answer.
         let usual =
             || (0..panel.voters.len()).filter_map(|it| panel.standings.round_trip(it)).max();
         let mut gathering = Gathering::start(panel.quorum, rules.voter_deadline, started);
@@ -184,7 +195,7 @@ impl Coordinator {
         answers
     }
 
-    /// The error where too few voters have said what they were asked at that moment.
+    /// The error of a question that too few voters answered. `asked`: when it was sent.
     pub(crate) fn unanswered(
         &self,
         record: &LockRecord,
@@ -198,7 +209,7 @@ impl Coordinator {
         self.undecided(record, verdicts.collect(), asked)
     }
 
-    /// The same by what it comes to, voter by voter.
+    /// The same, by the verdict of each voter.
     pub(crate) fn undecided(
         &self,
         record: &LockRecord,

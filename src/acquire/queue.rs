@@ -1,4 +1,4 @@
-//! Waiting in the queue of a lock: one bid after the other, all from the same place.
+//! Waiting in the queue that the voters keep for a lock: one bid after the other, from one place.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,11 +8,12 @@ use super::{
     Coordinator,
     claim::{Claim, Won},
     gate::Admitted,
-    line::Turn,
-    listener::WaiterListener,
+    local_queue::Turn,
     waiting::NotGranted,
+    wakeup::WaiterListener,
 };
 use crate::{
+    clock::Moment,
     kinds::{Ask, LockRecord},
     proto::{
         Bid, BidNext, Defeat, Denial, Error, Grant, HoldId, Limit, Loss, Refusal, Ticket, Vote,
@@ -21,14 +22,16 @@ use crate::{
     voter::Replies,
 };
 
-/// How many waiters of a client stand in the queue of a lock with an order. Each costs every voter
-/// an entry, and a request every third of the waiter deadline.
-pub(super) const PLACES: usize = 512;
+/// How many tasks of a client have a place in the queue of a lock with an order.
+// Each place is an entry on every voter, and a request every third of the waiter deadline. Without
+// a bound, 10,000 tasks of one client sent each voter 6,000 requests a second.
+pub(super) const MAX_PLACES: usize = 512;
 
-/// How long programs of another library may ask first: a JVM needs some 2 ms after a release.
+/// How long programs of another library may ask first.
+// A JVM needs some 2 ms from a release to its request.
 const YIELD: Duration = Duration::from_millis(5);
 
-/// A place in a queue. Dropping it leaves the queue on all voters.
+/// A waiter with a place in the queue of a lock. Dropping it leaves the queue on all voters.
 #[derive(Debug)]
 pub(crate) struct Waiter<'a> {
     coordinator: Arc<Coordinator>,
@@ -40,11 +43,11 @@ pub(crate) struct Waiter<'a> {
     /// The votes of the latest bid.
     claim: Option<Claim>,
     listener: WaiterListener,
-    /// Its turn in its client's line. It passes on to the line what voters said.
+    /// Its turn in the local queue, to which it reports what voters said.
     turn: &'a Turn<'a>,
 }
 
-/// What a bid came to.
+/// How a bid ended.
 enum BidEnd {
     Won(Box<Won>),
     Lost(Defeat),
@@ -53,8 +56,8 @@ enum BidEnd {
 }
 
 impl Coordinator {
-    /// A new place in the queue of a lock. A read/write lock of another library has no queue: then
-    /// the waiter asks without a place.
+    /// A waiter in the queue of a lock. A read/write lock of another library has no queue: then the
+    /// waiter asks without a place.
     pub(crate) fn place<'a>(
         self: &Arc<Self>,
         record: &LockRecord,
@@ -63,13 +66,14 @@ impl Coordinator {
     ) -> Waiter<'a> {
         let refresh = record.info().refresh().unwrap_or(self.settings.poll_interval);
         let wait = Wait::new(limit, self.settings.quorum_timeout, refresh);
-        // Those in the queue have been asking the same voters.
-        let (known, silent_since) = turn.known();
+        // The tasks before asked the same voters. So an outage began when they saw it, and not anew
+        // with each task (`patience_does_not_begin_anew_when_one_before_gives_up`).
+        let (denial, silent_since) = turn.last_report();
         turn.ask();
-        self.enter_queue(record, wait.resume_from(known, silent_since), turn)
+        self.enter_queue(record, wait.resume_from(denial, silent_since), turn)
     }
 
-    /// A new place, behind all others.
+    /// A waiter with a new place, behind all others.
     fn enter_queue<'a>(
         self: &Arc<Self>,
         record: &LockRecord,
@@ -86,7 +90,7 @@ impl Coordinator {
             ),
             place,
             wait,
-            // Where there is no queue there is none to be fixed.
+            // Without a queue no ticket is to be fixed, so every bid is as one with a fixed ticket.
             ticket: info.waiting().is_none().then_some(Ticket(0)),
             claim: None,
             turn,
@@ -95,8 +99,8 @@ impl Coordinator {
 }
 
 impl Waiter<'_> {
-    /// Bids until a majority grants, or the limit comes while the lock is another's. `admitted`:
-    /// leave for the first bid.
+    /// Bids until a majority grants, or the limit comes while another hold has the lock.
+    /// `admitted`: leave for the first bid.
     pub(crate) async fn wait(
         &mut self,
         mut admitted: Option<Admitted<'_>>,
@@ -109,24 +113,23 @@ impl Waiter<'_> {
                     if let Some(wake) = wake {
                         coordinator.count_wakeup(&self.record, wake);
                     }
-                    if self.record.kind().is_foreign
-                        && self.wait.attempts() > 0
-                        && self.turn.yields()
-                    {
+                    let asks_again = self.wait.attempts() > 0;
+                    if self.record.kind().is_foreign && asks_again && self.turn.yields() {
                         clock.sleep(YIELD).await;
                     }
                     let leave = self.admit(&coordinator, admitted.take()).await?;
                     match self.bid(leave).await? {
                         BidEnd::Won(won) => {
                             self.turn.count_grant();
-                            self.turn.tell(won.denial());
+                            // What the tasks behind say at their limits: who has the lock.
+                            self.turn.report(won.denial());
                             return Ok(won);
                         }
                         BidEnd::Lost(defeat) => {
                             let chance = coordinator.chance();
                             let denial = self.wait.lose_attempt(defeat, clock.now(), chance);
                             if let Some(denial) = denial {
-                                self.turn.tell(denial.clone());
+                                self.turn.report(denial.clone());
                             }
                         }
                         BidEnd::CutShort => self.wait.cut_attempt_short(clock.now()),
@@ -140,8 +143,10 @@ impl Waiter<'_> {
         }
     }
 
-    /// Leave to ask. A place that stands waits for none: it would be forgotten meanwhile, against
-    /// law 4, or keep the lock from everybody.
+    /// Leave to ask, for a bid that needs it.
+    // Only a first bid does. A place with a ticket that waited for leave would be forgotten by the
+    // voters meanwhile, and later callers would pass it (law 4; the test
+    // `a_place_stands_while_its_client_asks_for_thousands_of_other_locks`).
     async fn admit<'c>(
         &mut self,
         coordinator: &'c Coordinator,
@@ -158,13 +163,14 @@ impl Waiter<'_> {
         })
     }
 
-    /// A majority granted a bid: with all settled, the lock is won.
+    /// A majority granted a bid. Settles what is left to do; then the lock is won.
     async fn win(&mut self, mut bid: Bid, mut grant: Grant, replies: Option<Replies>) -> BidEnd {
         let mut replies = replies.expect("they are kept until it is lost");
         let (rules, started) = (self.record.rules(), bid.started());
         let Self { coordinator, claim, ticket, .. } = self;
         let mine = claim.as_mut().expect("a bid makes one");
-        // A majority may say another ticket than the first that granted.
+        // The voters that granted first may be no majority that says the ticket: the ticket of a
+        // majority counts, also when it comes now (law 4).
         let heard = |voter, vote: Vote, at| bid.heard(voter, vote.verdict, vote.ticket, at);
         let settled = coordinator.settle(mine, &mut grant, &mut replies, *ticket, heard).await;
         *ticket = bid.ticket();
@@ -176,6 +182,7 @@ impl Waiter<'_> {
                 BidEnd::Won(Box::new(won))
             }
             Err(defeat) => {
+                // Before the pause that follows: another bid may need these votes (law 6).
                 mine.give_back_all();
                 BidEnd::Lost(defeat)
             }
@@ -186,15 +193,17 @@ impl Waiter<'_> {
     fn ask(&mut self) -> (Bid, Grant, Replies) {
         let (panel, started) = (&self.coordinator.panel, self.coordinator.clock.now());
         let rules = panel.adapt(self.record.rules());
-        // Gives back first what the bid before may still get. Not sooner: if the waiter is dropped,
-        // the claim of the last bid is what leaves the queue.
+        // First gives back what the bid before may still get. Not sooner: if the waiter is dropped,
+        // it leaves the queue by the claim of its last bid.
         self.claim = None;
+        // Before the question: a wake-up that comes while it is answered must not be forgotten.
         self.listener.forget();
         let bid = Bid::start(panel.quorum, rules, self.ticket, &mut self.wait, started);
         let (hold, limit) = (self.next_hold(), self.wait.cut_off());
         let (coordinator, record) = (&self.coordinator, &self.record);
         let slot_order = record.info().slot_order(&hold);
         let grant = Grant::new(panel.quorum, slot_order, rules, started, limit);
+        // Before the request leaves: a panic or a drop in between would leave its votes behind.
         let claim = self.claim.insert(Claim::of_all(coordinator, record, hold, rules));
         let ticket = self.ticket.filter(|_| !crate::mutant!("ticket_is_never_fixed"));
         let ask = Ask { ticket, token: coordinator.floor(record), ..claim.ask() };
@@ -202,13 +211,26 @@ impl Waiter<'_> {
         (bid, grant, replies)
     }
 
-    /// Each attempt has an id of its own, so that a late undo takes nothing from the next.
+    /// The id of the hold for the next bid.
+    // Each bid has its own. With one id for all, an undo that a slow voter runs late would take the
+    // vote that it gave to the next bid (design 8).
     fn next_hold(&self) -> HoldId {
         let ids = &self.coordinator.ids;
         match self.record.info().waiting() {
             Some(_) => ids.attempt(&self.place, self.wait.attempts()),
             None => self.record.hold(ids),
         }
+    }
+
+    /// What the bid says next, by the wake-ups so far.
+    fn next_step(&mut self, bid: &mut Bid, now: Moment) -> BidNext {
+        let Self { coordinator, wait, listener, .. } = self;
+        listener.look(|received| {
+            if received.may_have_missed {
+                wait.miss_calls(now, coordinator.chance());
+            }
+            bid.next(now, &received.from, wait)
+        })
     }
 
     /// Asks all voters, and waits until the next bid makes sense. `leave`: to ask, until a majority
@@ -219,19 +241,13 @@ impl Waiter<'_> {
         let (mut bid, mut grant, replies) = self.ask();
         let (mut replies, mut now) = (Some(replies), bid.started());
         loop {
-            let Self { wait, claim, .. } = self;
-            let claim = claim.as_mut().expect("a bid makes one");
-            let next = self.listener.look(|heard| {
-                if heard.missed {
-                    wait.miss_calls(now, coordinator.chance());
-                }
-                bid.next(now, &heard.called, wait)
-            });
+            let next = self.next_step(&mut bid, now);
+            let claim = self.claim.as_mut().expect("a bid makes one");
             match next {
                 BidNext::Wait(until) => {
-                    // Many wait for their turn: what has been heard needs no more room.
+                    // A crowd may wait here for long: once all have answered, the room that the
+                    // replies took is freed.
                     replies = replies.filter(|it| !bid.is_refused() || it.are_open());
-                    // None where nobody is to answer any more.
                     let answers = OptionFuture::from(replies.as_mut().map(Replies::next));
                     let heard = tokio::select! {
                         biased;
@@ -253,14 +269,16 @@ impl Waiter<'_> {
                 BidNext::Won => return Ok(self.win(bid, grant, replies).await),
                 BidNext::GiveBack(voters) => claim.give_back(&voters),
                 BidNext::Refused => {
+                    // From here on it sends nothing until its turn. Others may ask meanwhile.
                     drop(leave.take());
                     self.listener.listen(&coordinator, &self.record, bid.votes());
-                    // It may be long until the next bid.
-                    self.turn.tell(Denial::Held(Refusal::of(bid.votes(), now)));
+                    // The next bid may be far off, and tasks behind have limits.
+                    self.turn.report(Denial::Held(Refusal::of(bid.votes(), now)));
                 }
                 BidNext::End(wake) => return Ok(self.end_bid(bid, wake)),
                 BidNext::Silent => {
-                    // Nobody listens in the pause, and what comes then may be what a holder needs.
+                    // Nothing is heard in the pause. A vote that came then would be kept for all of
+                    // it, and may be the one that a holder needs for its renewal (law 7).
                     claim.give_back_all();
                     return Ok(self.end_bid(bid, None));
                 }
@@ -269,8 +287,10 @@ impl Waiter<'_> {
         }
     }
 
-    /// Leaves the queue on these voters, and enters it again with the next bid, behind all others:
-    /// one that cannot have the lock is not to keep it from all who can.
+    /// Leaves the queue on these voters. The next bid enters it again, behind all others.
+    // A majority gives this waiter its votes, but they do not count: its configuration differs, or
+    // voters are in quarantine. First in the queue it would keep a free lock from all who can have
+    // it (`a_waiter_whose_grants_cannot_count_keeps_a_free_lock_from_nobody`).
     fn give_way(&mut self, bid: Bid, voters: Vec<usize>) -> BidEnd {
         self.leave(voters);
         let end = self.end_bid(bid, None);
@@ -285,12 +305,14 @@ impl Waiter<'_> {
         }
     }
 
+    /// Ends a bid that was not won.
     fn end_bid(&mut self, bid: Bid, wake: Option<Wake>) -> BidEnd {
         if let Some(wake) = wake {
             self.coordinator.count_wakeup(&self.record, wake);
         }
         self.ticket = bid.ticket();
         let (loss, started) = (bid.loss(), bid.started());
+        // Where too few voters have answered to say why, nothing was lost: the next bid is due.
         let settled = Err((loss.unwrap_or(Loss::NoQuorum), None));
         match self.coordinator.end_attempt(&self.record, settled, bid.into_votes(), started) {
             Err(defeat) if loss.is_some() => BidEnd::Lost(defeat),

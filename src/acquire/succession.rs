@@ -1,45 +1,50 @@
-//! Handing a hold on to the next task in the line of its client. No request leaves: the hold stays,
-//! and the next task gets a guard of it with a higher token.
+//! Handing a hold on to the next task in the local queue. No request leaves: the hold stays, and
+//! the next task gets a guard of it with a higher token.
 //!
-//! While a task has a hold that it may hand on, the first in line waits for it instead of asking
-//! the voters. It takes its place in their queue when the tenure is over, behind other clients.
+//! While a task has a hold that it may hand on, the first in the local queue waits for it instead
+//! of asking the voters. Once the tenure is over, it takes its place in their queue, behind other
+//! clients.
 
 use std::sync::Arc;
 
 use super::{
     Coordinator,
     claim::Won,
-    line::{Line, LineHold, Turn},
+    local_queue::{LocalHold, LocalQueue, Turn},
 };
 use crate::{
     clock::{Clock, Moment},
     proto::{Limit, Tenure},
 };
 
-/// The right of a hold's owner to hand it on. Dropped without that, the next in line asks the
-/// voters.
+/// The right of a hold's owner to hand it on. If it is dropped unused, the next in the local queue
+/// asks the voters.
 #[derive(Debug)]
 pub(crate) struct Succession {
-    line: Arc<Line>,
+    queue: Arc<LocalQueue>,
     /// When the tenure ends.
+    // Also tells one tenure from the next: a right that is left over from an earlier one changes
+    // nothing.
     until: Moment,
     /// The next owner has this right, or is about to.
     is_passed_on: bool,
 }
 
 impl Succession {
-    fn of(line: &Arc<Line>, until: Moment) -> Self {
-        Self { line: Arc::clone(line), until, is_passed_on: false }
+    fn of(queue: &Arc<LocalQueue>, until: Moment) -> Self {
+        Self { queue: Arc::clone(queue), until, is_passed_on: false }
     }
 
-    /// Offers the hold to the first in line. `false`: nobody stands there, or it asks the voters.
+    /// Offers the hold to the first in the local queue. `false`: the queue is empty, or its first
+    /// asks the voters.
     pub(crate) fn hand_on(&mut self, make: impl FnOnce() -> Won) -> bool {
-        let Self { line, until, is_passed_on } = self;
-        let is_mine = LineHold::is_held_until(*until);
-        line.hold.change(|hold| {
-            // Where nobody stands, the release is to be confirmed.
-            if !line.is_empty() && is_mine(hold) {
-                *hold = LineHold::Offered(Box::new(make()));
+        let Self { queue, until, is_passed_on } = self;
+        let is_mine = LocalHold::is_held_until(*until);
+        queue.hold.change(|hold| {
+            // An offer to nobody would be released by its drop, and no caller would hear whether a
+            // majority confirmed (`where_nobody_wants_it_any_more_the_voters_confirm_the_release`).
+            if !queue.is_empty() && is_mine(hold) {
+                *hold = LocalHold::Offered(Box::new(make()));
                 *is_passed_on = true;
             }
         });
@@ -49,18 +54,18 @@ impl Succession {
 
 impl Drop for Succession {
     fn drop(&mut self) {
-        let is_mine = LineHold::is_held_until(self.until);
-        if !self.is_passed_on && self.line.hold.read(&is_mine) {
-            self.line.hold.change(|hold| {
+        let is_mine = LocalHold::is_held_until(self.until);
+        if !self.is_passed_on && self.queue.hold.read(&is_mine) {
+            self.queue.hold.change(|hold| {
                 if is_mine(hold) {
-                    *hold = LineHold::Closed;
+                    *hold = LocalHold::Closed;
                 }
             });
         }
     }
 }
 
-/// What the first in line gets from a task before it.
+/// What the first in the local queue gets from a task before it.
 #[derive(Debug)]
 pub(crate) enum Inherited {
     /// The hold, with the right to hand it on.
@@ -72,64 +77,67 @@ pub(crate) enum Inherited {
 }
 
 impl Turn<'_> {
-    /// The voters have given the lock to the task with this turn. Where others wait behind it they
-    /// may get it from there.
+    /// Begins a tenure: the voters have given the lock to the task with this turn, and those behind
+    /// it may get the hold. `None`: there is nobody behind it.
     pub(crate) fn begin_tenure(
         &self,
         coordinator: &Coordinator,
         won: &mut Won,
     ) -> Option<Succession> {
-        let line = self.line();
-        if !line.has_others() {
+        let queue = self.queue();
+        // A tenure costs a timer, and most locks are uncontended.
+        if !queue.has_others() {
             return None;
         }
         let (clock, tenure) = (coordinator.clock.clone(), Tenure::begin(coordinator.clock.now()));
         won.tenure = Some(tenure);
         let until = tenure.ends();
-        line.hold.change(|hold| *hold = LineHold::Held { until });
-        // Nobody may poll the task that is next: its client would keep the lock. And nothing is to
-        // be offered that nobody looks after any more.
-        let watched = Arc::downgrade(line);
+        queue.hold.change(|hold| *hold = LocalHold::Held { until });
+        // Perhaps nobody polls the task that is next. Without this timer its client would keep the
+        // lock from all others for as long as its renewals go on; see the test
+        // `what_is_offered_to_a_task_that_nobody_polls_is_free_at_the_end_of_the_tenure`.
+        let watched = Arc::downgrade(queue);
         coordinator.spawn(async move {
             clock.sleep_until(until).await;
-            if let Some(line) = watched.upgrade()
-                && line.hold.read(|hold| hold.is_of_tenure(until))
+            if let Some(queue) = watched.upgrade()
+                && queue.hold.read(|hold| hold.is_of_tenure(until))
             {
-                line.close_tenure();
+                queue.close_tenure();
             }
         });
-        Some(Succession::of(line, until))
+        Some(Succession::of(queue, until))
     }
 
-    /// A task with this turn can take no hold that is handed on.
+    /// Ends the tenure: the task with this turn can take no hold that is handed on.
     pub(crate) fn refuse_hold(&self) {
-        if !self.line().hold.read(|hold| matches!(hold, LineHold::Closed)) {
-            self.line().close_tenure();
+        if !self.queue().hold.read(|hold| matches!(hold, LocalHold::Closed)) {
+            self.queue().close_tenure();
         }
     }
 
-    /// The hold that a task of this line hands on, if it does so in time.
+    /// The hold that a task of this local queue hands on, if it does so in time.
     pub(crate) async fn inherit(&self, clock: &Clock, limit: Limit) -> Inherited {
-        let line = self.line();
+        let queue = self.queue();
         loop {
-            let seen = line.hold.version();
-            if let Some((won, until)) = line.take_offered() {
-                return Inherited::Hold(won, Succession::of(line, until));
+            let version = queue.hold.version();
+            if let Some((won, until)) = queue.take_offered() {
+                return Inherited::Hold(won, Succession::of(queue, until));
             }
-            let ends = line.hold.read(|hold| match hold {
-                LineHold::Held { until } => Some(*until),
-                LineHold::Closed | LineHold::Offered(_) => None,
+            let ends = queue.hold.read(|hold| match hold {
+                LocalHold::Held { until } => Some(*until),
+                LocalHold::Closed | LocalHold::Offered(_) => None,
             });
             let (Some(ends), true) = (ends, limit.waits()) else { return Inherited::Nothing };
             let until = limit.moment().map_or(ends, |limit| limit.min(ends));
-            if clock.in_time(until, line.hold.changed_since(seen)).await.is_some() {
+            if clock.in_time(until, queue.hold.changed_since(version)).await.is_some() {
                 continue;
             }
             if until < ends {
-                // The hold is left to those behind.
+                // The tenure goes on for those behind, who may still have time
+                // (`whoever_comes_to_its_limit_leaves_the_hold_to_those_behind`).
                 return Inherited::TimeIsUp;
             }
-            line.close_tenure();
+            queue.close_tenure();
             return Inherited::Nothing;
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Coordinator, Won,
     gate::overloaded,
-    line::{LinePlace, Turn},
+    local_queue::{LocalPlace, Turn},
 };
 use crate::{
     kinds::LockRecord,
@@ -15,7 +15,7 @@ use crate::{
 /// Why a caller does not get the lock.
 #[derive(Debug)]
 pub(crate) enum NotGranted {
-    /// It is another's, by what voters said to the last attempt before the limit.
+    /// Another hold has it, by what voters said to the last attempt before the limit.
     Held(Refusal),
     Failed(Error),
 }
@@ -27,20 +27,24 @@ impl From<Error> for NotGranted {
 }
 
 impl Coordinator {
-    /// Joins the line for a lock. A caller that shares the lock has a line of its own, unless it
-    /// waits in the order of asking. `waits`: whether it may wait.
-    pub(crate) fn stand_in_line(&self, record: &LockRecord, waits: bool) -> LinePlace {
+    /// Joins the local queue of a lock. `waits`: whether the caller may wait for the lock.
+    pub(crate) fn join_local_queue(&self, record: &LockRecord, waits: bool) -> LocalPlace {
         let (kind, key) = (record.kind(), &record.info().key);
         let has_order = waits && kind.is_fair;
+        // A caller that shares the lock and does not wait in order is alone in its queue: nobody
+        // has to wait for the answer to another, as both may be granted.
         let own = (kind.is_shared && !has_order).then(|| self.ids.fresh().as_str().into());
-        let (lines, which) =
-            if has_order { (&self.queues, record.line()) } else { (&self.lines, "") };
+        let (queues, which) = if has_order {
+            (&self.ordered_local_queues, record.local_queue_name())
+        } else {
+            (&self.local_queues, "")
+        };
         let key = own.as_ref().unwrap_or(key);
-        lines.enter(key, which, self.clock.now(), record.rules().voter_deadline)
+        queues.enter(key, which, self.clock.now(), record.rules().voter_deadline)
     }
 
-    /// Asks the voters once, and passes the outcome on to the line.
-    pub(crate) async fn ask_in_turn(
+    /// Asks the voters once, and reports the outcome to the local queue.
+    pub(crate) async fn ask_once_in_turn(
         self: &Arc<Self>,
         record: &LockRecord,
         turn: &Turn<'_>,
@@ -48,23 +52,22 @@ impl Coordinator {
         turn.ask();
         match self.ask_once(record, record.rules()).await {
             Ok(won) => {
-                turn.tell(won.denial());
+                turn.report(won.denial());
                 Ok(Box::new(won))
             }
             Err(defeat) => {
-                let denial = Denial::of(defeat, turn.known().1, self.clock.now());
-                turn.tell(denial.clone());
+                let denial = Denial::of(defeat, turn.last_report().1, self.clock.now());
+                turn.report(denial.clone());
                 Err(self.report_denial(record, denial))
             }
         }
     }
 
-    /// Waits for the first place, unless the limit comes first and the lock is another's. What few
-    /// need is boxed: many stand in line, and each future has room for all of it. (That of an
-    /// `async fn` would have room for its arguments twice.)
-    pub(crate) fn come_first<'a>(
+    /// Waits for the turn to ask, until the limit.
+    // No `async fn`, which has room for its arguments twice: ten thousand tasks may wait here.
+    pub(crate) fn await_turn<'a>(
         &'a self,
-        place: &'a LinePlace,
+        place: &'a LocalPlace,
         record: &'a LockRecord,
         limit: Limit,
     ) -> impl Future<Output = Result<Turn<'a>, NotGranted>> {
@@ -74,7 +77,9 @@ impl Coordinator {
                 let outlasts = |since| self.clock.now().since(since) >= patience;
                 let outage = tokio::select! {
                     biased;
-                    outage = place.silence(outlasts) => outage,
+                    // Each task is told when its own patience ends. When it had to have the turn
+                    // first, the hundredth was told of an outage half a minute late.
+                    outage = place.outage(outlasts) => outage,
                     turn = place.turn() => return Ok(turn),
                 };
                 return Err(self.no_quorum(record, outage).into());
@@ -84,24 +89,26 @@ impl Coordinator {
         }
     }
 
-    /// The answer to a caller who has waited for its turn in vain until its limit.
-    fn no_turn_in_time(&self, place: &LinePlace, record: &LockRecord) -> NotGranted {
+    /// The answer to a caller that had no turn before its limit.
+    fn no_turn_in_time(&self, place: &LocalPlace, record: &LockRecord) -> NotGranted {
         let (since, until) = (place.came(), self.clock.now());
-        if place.is_held_up() {
+        // Law 9: nobody has asked the voters for this caller, so it must not hear that they are
+        // silent (`behind_one_that_waits_for_its_turn_nobody_is_told_of_silent_voters`).
+        if place.is_kept_from_asking() {
             return overloaded(record.info().name.as_str(), until.since(since)).into();
         }
-        if let Some(denial) = place.known() {
+        if let Some(denial) = place.last_denial() {
             return self.report_denial(record, denial);
         }
         let votes = Votes::new(self.panel.quorum);
         self.no_quorum(record, Outage { since, asked: until, until, votes }).into()
     }
 
-    /// Waits for the first place until the limit. A caller that asks once waits until the first in
-    /// line has an answer. The outcome of an attempt under way is awaited in any case.
+    /// Waits for the turn until the limit. A caller that asks once waits until the task with the
+    /// turn has an answer.
     async fn turn_in_time<'a>(
         &self,
-        place: &'a LinePlace,
+        place: &'a LocalPlace,
         rules: Rules,
         limit: Limit,
     ) -> Option<Turn<'a>> {
@@ -117,14 +124,17 @@ impl Coordinator {
             turn = place.turn() => return Some(turn),
             () = clock.sleep_until(until) => {}
         }
-        if place.known().is_some() || place.is_held_up() {
+        if place.last_denial().is_some() || place.is_kept_from_asking() {
             return None;
         }
+        // Nothing is known yet. A limit shorter than a round trip is no silence of the voters, so
+        // the answer to the attempt under way is awaited (law 9;
+        // `a_limit_that_comes_while_another_task_asks_is_no_silence_when_that_one_goes_away`).
         let deadline = self.panel.adapt(rules).voter_deadline;
         place.first_verdict(clock, deadline).await
     }
 
-    /// For a caller that gave up: who has the lock, or an error if no majority answered.
+    /// The answer to a caller that gave up: who has the lock, or an error if no majority answered.
     pub(crate) fn report_denial(&self, record: &LockRecord, denial: Denial) -> NotGranted {
         match denial {
             Denial::Held(refusal) => NotGranted::Held(refusal),
@@ -151,7 +161,7 @@ impl Coordinator {
             needed: self.panel.quorum.needed(),
             after: outage.until.since(outage.since),
             asked_ago: self.clock.now().since(outage.asked),
-            // Slots that no majority agrees on may come with enough votes.
+            // A semaphore may have enough votes that name different slots: then nothing was late.
             too_late: (outage.votes.is_won() && record.info().permits.is_none())
                 .then(|| record.rules().minimum_validity),
         };

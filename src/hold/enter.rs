@@ -1,4 +1,5 @@
-//! Entering a lock: again where the owner holds it already, else by the line and a majority.
+//! Entering a lock: again if the owner holds it already, and otherwise by the local queue and a
+//! majority.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +23,7 @@ pub(crate) struct LockRequest {
     pub(crate) record: LockRecord,
     /// Whether a watchdog renews the hold.
     pub(crate) renewed: bool,
-    /// Whether the hold may go from task to task of this client.
+    /// Whether the hold may be handed on between tasks of this client.
     pub(crate) hands_on: bool,
     /// For how long it may be held.
     pub(crate) hold_at_most: Option<Duration>,
@@ -30,7 +31,7 @@ pub(crate) struct LockRequest {
 }
 
 impl LockRequest {
-    /// Enters the lock. `None`: it is another's, and the limit came.
+    /// Enters the lock. `None`: another hold still has it at the limit.
     pub(crate) async fn enter(&self, limit: Limit) -> Result<Option<Entry>, Error> {
         match self.enter_unless_refused(limit).await {
             Ok(entered) => Ok(Some(entered)),
@@ -47,13 +48,13 @@ impl LockRequest {
         })
     }
 
-    /// Enters the lock, or is told what voters said to the last attempt before the limit.
+    /// Enters the lock, or fails with what voters said to the last attempt before the limit.
     pub(crate) async fn enter_unless_refused(&self, limit: Limit) -> Result<Entry, NotGranted> {
-        let mut seen = AcquireSpan::start(&self.coordinator, &self.record, limit);
-        let sought = async { Ok(self.seek(&seen).await) };
-        let entered = self.coordinator.gate().within(sought).await;
+        let mut span = AcquireSpan::start(&self.coordinator, &self.record, limit);
+        let entered = async { Ok(self.acquire(&span).await) };
+        let entered = self.coordinator.gate().within(entered).await;
         let entered = entered.unwrap_or_else(|closed| Err(closed.into()));
-        seen.outcome = match &entered {
+        span.outcome = match &entered {
             Ok(_) => "granted",
             Err(NotGranted::Held(_)) => "held",
             Err(NotGranted::Failed(error)) if error.is_no_quorum() => "no_quorum",
@@ -62,127 +63,145 @@ impl LockRequest {
         entered
     }
 
-    async fn seek(&self, seen: &AcquireSpan<'_>) -> Result<Entry, NotGranted> {
+    async fn acquire(&self, span: &AcquireSpan<'_>) -> Result<Entry, NotGranted> {
         let (clock, standings) = (self.coordinator.clock(), &self.coordinator.panel().standings);
         loop {
             let stood_still = standings.stood_still();
-            let own_hold = self.owner.map(|owner| self.own_hold(owner));
-            let own_hold = OptionFuture::from(own_hold);
+            let own_hold = OptionFuture::from(self.owner.map(|owner| self.own_hold(owner)));
             let own = tokio::select! {
                 biased;
+                // First: what an owner holds it enters at once, past the tasks that wait for it.
                 Some(own) = own_hold => own?,
-                asked = self.ask_in_line(seen.limit) => match asked {
-                    // The voters that showed first that this client stood still did not count yet.
+                asked = self.ask_in_local_queue(span.limit) => match asked {
+                    // Each voter that showed that this client stood still seemed to have moved its
+                    // clock, and did not count, until a majority showed the same step.
                     Err(NotGranted::Failed(error))
                         if error.is_no_quorum() && stood_still != standings.stood_still() =>
                     {
                         continue;
                     }
                     Err(why) => return Err(why),
-                    Ok(SeekOutcome::Own(own)) => own,
-                    Ok(SeekOutcome::Won(won, succession)) => {
+                    Ok(None) => continue,
+                    Ok(Some((won, succession))) => {
                         let now = clock.now();
-                        // It stood still while it asked: the votes may be as old as that, and too
-                        // old.
+                        // If the client stood still while it asked, the votes are older than its
+                        // clock says (law 2,
+                        // `votes_that_came_before_a_pause_are_as_old_as_they_are`).
                         if !won.is_in_time(standings.stood_still(), now) {
                             continue;
                         }
-                        seen.won(&won, now);
-                        return Ok(self.first(*won, succession, now));
+                        span.record_grant(&won, now);
+                        return Ok(self.first_entry(*won, succession, now));
                     }
                 }
             };
-            let (hold, rules) = (&own.hold, self.record.rules());
-            let entry = if own.is_under {
-                Entry::under(hold, rules, self.renewed, self.limit(clock.now())).await?
+            let rules = self.record.rules();
+            let entry = if own.record.info().key == self.record.info().key {
+                Entry::again(&own, Some((rules.terms, self.renewed)), REENTRY).await?
             } else {
-                Entry::again(hold, Some((rules.terms, self.renewed)), REENTRY).await?
+                Entry::under(&own, rules, self.renewed, self.limit(clock.now())).await?
             };
             if let Some(entry) = entry {
                 return Ok(entry);
             }
-            // Its last guard has left since it was found: then it is to be acquired like any other.
+            // Its last guard has left since the hold was found. Nothing was lost: the lock is free,
+            // and acquired like any other.
         }
     }
 
-    pub(super) fn first(&self, won: Won, succession: Option<Succession>, now: Moment) -> Entry {
+    pub(super) fn first_entry(
+        &self,
+        won: Won,
+        succession: Option<Succession>,
+        now: Moment,
+    ) -> Entry {
         let Self { coordinator, holds, .. } = self;
-        // A pause before now is taken off the lease, and would be off the limit, too.
+        // The hold takes the pauses since its request off its lease, and off this limit with it.
+        // But the time for which it may be held begins now.
         let stood_still = coordinator.panel().standings.stood_still();
-        let limit = self.limit(now + stood_still.saturating_sub(won.seen().stood_still));
+        let limit = self.limit(now + stood_still.saturating_sub(won.seen_before().stood_still));
         let won = (won, succession);
         let hold = Hold::start(coordinator, holds, won, self.owner, self.renewed, limit, now);
         Entry::of(hold, now)
     }
 
-    /// Of a hold that is granted at this moment, later by what it has still to hear of a pause. Who
-    /// enters again leaves it as it is: its end is not put off, and nobody else's work is cut
-    /// short.
+    /// The limit of a hold that is granted at this moment.
+    // A further entry leaves the limit as it is. Otherwise an owner that enters again and again
+    // would put off the end, and another one could cut the work of its other tasks short.
     fn limit(&self, granted: Moment) -> Option<HoldLimit> {
         self.hold_at_most.map(|most| HoldLimit::new(most, granted))
     }
 
-    /// When the line of this client has come to it: from a place in the lock's queue, if that is
-    /// where everybody waits.
-    async fn ask_in_line(&self, limit: Limit) -> Result<SeekOutcome, NotGranted> {
+    /// Waits for the turn in the local queue, and asks the voters then; if the caller may wait,
+    /// from a place in their queue. With the right to hand the hold on. `None`: meanwhile the owner
+    /// has a hold that lets it in.
+    async fn ask_in_local_queue(
+        &self,
+        limit: Limit,
+    ) -> Result<Option<(Box<Won>, Option<Succession>)>, NotGranted> {
         let Self { coordinator, record, .. } = self;
         let waits = limit.waits();
-        // Who shares the lock mostly finds no line before it, so it takes a place there only
-        // when it may ask.
+        // A caller that shares the lock mostly has the turn at once. So it waits for leave first,
+        // and takes a place when it may ask: each of a crowd of readers that wait for leave would
+        // cost 336 bytes and a name more.
         let mut admitted = None;
         if record.kind().is_shared {
             admitted = Some(coordinator.admit(None, &record.info().name, limit, None).await?);
         }
-        // A place keeps the line alive, and with it what the line has learnt. So only a task
-        // that asks for its turn takes one.
-        let place = coordinator.stand_in_line(record, waits);
+        // Only a task that asks for its turn takes a place, as a place keeps the queue and what was
+        // reported there (`what_was_heard_long_ago_is_no_answer_to_a_hurried_caller`).
+        let place = coordinator.join_local_queue(record, waits);
         let turn = if let Some(turn) = place.try_turn() {
             turn
         } else {
             // Others may ask meanwhile.
             admitted = None;
-            coordinator.come_first(&place, record, limit).await?
+            coordinator.await_turn(&place, record, limit).await?
         };
         // What voters said before, to a caller that asks them no more.
         let denied = |denial| coordinator.report_denial(record, denial);
         match self.inherit(&turn, limit).await {
-            Inherited::Hold(won, succession) => {
-                return Ok(SeekOutcome::Won(won, Some(succession)));
-            }
+            Inherited::Hold(won, succession) => return Ok(Some((won, Some(succession)))),
             Inherited::TimeIsUp => {
-                if let Some(denial) = place.known() {
+                if let Some(denial) = place.last_denial() {
                     return Err(denied(denial));
                 }
             }
             Inherited::Nothing => {}
         }
-        // Another task of the same owner may have entered while this one came first.
-        if let Some(own) = self.owner.and_then(|owner| self.held_by(owner)) {
-            return Ok(SeekOutcome::Own(own));
+        // Another task of the same owner may have entered while this one waited. To ask would be to
+        // wait for itself.
+        if self.owner.is_some_and(|owner| self.held_by(owner).is_some()) {
+            return Ok(None);
         }
         let leave = coordinator.admit(admitted, &record.info().name, limit, Some(&turn));
-        let admitted =
-            leave.await.map_err(|overloaded| place.heard().map_or(overloaded.into(), denied))?;
+        let admitted = leave
+            .await
+            .map_err(|overloaded| place.new_denial().map_or(overloaded.into(), denied))?;
         let mut won = if waits {
             coordinator.place(record, limit, &turn).wait(Some(admitted)).await?
         } else {
             let _admitted = admitted;
-            coordinator.ask_in_turn(record, &turn).await?
+            coordinator.ask_once_in_turn(record, &turn).await?
         };
         let succession = self.hands_on.then(|| turn.begin_tenure(coordinator, &mut won));
-        Ok(SeekOutcome::Won(won, succession.flatten()))
+        Ok(Some((won, succession.flatten())))
     }
 
-    /// What a task of this client hands on in time, if it may be taken.
+    /// The hold that a task of this client hands on in time, if it may be taken.
     async fn inherit(&self, turn: &Turn<'_>, limit: Limit) -> Inherited {
         if !self.hands_on {
+            // Otherwise the holder would offer the hold to this task, which never takes it, and it
+            // would be released only at the end of the tenure.
             turn.refuse_hold();
             return Inherited::Nothing;
         }
         let (clock, standings) = (self.coordinator.clock(), &self.coordinator.panel().standings);
         match turn.inherit(clock, limit).await {
-            // With another lease or another note, with too little left, or where no vote counts any
-            // more, it is released. The turn stays.
+            // It is released by its drop, and this task asks the voters, with the turn that it has.
+            // The note is a part of the hold's id, and voters keep the lease that was asked for. In
+            // a mismatch, no vote counts any more for this client
+            // (`nobody_takes_what_was_offered_when_clients_turned_out_to_disagree`).
             Inherited::Hold(won, _)
                 if won.asked_rules() != self.record.rules()
                     || won.note() != self.record.info().note.as_ref()
@@ -195,20 +214,20 @@ impl LockRequest {
         }
     }
 
-    /// What the owner has that lets it in; of what it has lost only where nothing else does.
-    fn held_by(&self, owner: Owner) -> Option<Own> {
+    /// The hold of the owner that lets it in: one of this lock, or of the write under which it
+    /// reads.
+    fn held_by(&self, owner: Owner) -> Option<Arc<Hold>> {
         let info = self.record.info();
-        let of = |key: Option<&Arc<str>>, is_under| {
-            let holds = key.map_or(Vec::new(), |key| self.holds.of(key, owner));
-            holds.into_iter().map(move |hold| Own { hold, is_under })
-        };
         let writes = info.other_side.as_ref().filter(|_| info.kind.is_shared);
-        let mut own: Vec<Own> = of(writes, true).chain(of(Some(&info.key), false)).collect();
-        let live = own.iter().rposition(|own| own.hold.is_held());
-        live.map(|live| own.swap_remove(live)).or_else(|| own.pop())
+        let of = |key: &Arc<str>| self.holds.of(key, owner);
+        let mut own: Vec<_> = writes.into_iter().chain([&info.key]).flat_map(of).collect();
+        // A lost one only if no other is held: it lets nobody in, but the caller must hear of it
+        // (`a_lost_read_does_not_hide_the_write_of_its_owner`).
+        let held = own.iter().rposition(|hold| hold.is_held());
+        held.map(|held| own.swap_remove(held)).or_else(|| own.pop())
     }
 
-    /// Waiting for what one holds oneself would never end.
+    /// Fails if the owner reads the lock and asks to write: it would wait for itself for ever.
     fn refuse_deadlock(&self, owner: Owner) -> Result<(), Error> {
         let info = self.record.info();
         let reads = info.other_side.as_ref().filter(|_| !info.kind.is_shared);
@@ -220,37 +239,25 @@ impl LockRequest {
         })
     }
 
-    /// Completes as soon as the owner has the lock, one that lets it in, or one that never will.
-    async fn own_hold(&self, owner: Owner) -> Result<Own, Error> {
+    /// Completes as soon as the owner has a hold that lets it in. Fails if it has one that never
+    /// will.
+    async fn own_hold(&self, owner: Owner) -> Result<Arc<Hold>, Error> {
         let entered = &self.holds.entered;
         loop {
-            let seen = entered.version();
+            // The version before the look, so that no entry comes between.
+            let version = entered.version();
             if let Some(own) = self.held_by(owner) {
                 return Ok(own);
             }
             if !crate::mutant!("deadlock_is_waited_for") {
                 self.refuse_deadlock(owner)?;
             }
-            entered.changed_since(seen).await;
+            entered.changed_since(version).await;
         }
     }
 }
 
-/// What lets an owner in at once.
-struct Own {
-    hold: Arc<Hold>,
-    /// It is the write under which the same owner reads. Otherwise it is entered again.
-    is_under: bool,
-}
-
-/// What asking came to.
-enum SeekOutcome {
-    Own(Own),
-    /// With the right to hand it on.
-    Won(Box<Won>, Option<Succession>),
-}
-
-/// Records the time to the answer, also where the caller gave up.
+/// Records the time to the answer, by its drop also for a caller that gave up.
 pub(super) struct AcquireSpan<'a> {
     series: &'a LockSeries,
     clock: &'a Clock,
@@ -280,9 +287,9 @@ impl<'a> AcquireSpan<'a> {
         Self { series, clock, started: clock.now(), limit, outcome: "cancelled", span }
     }
 
-    pub(super) fn won(&self, won: &Won, now: Moment) {
-        let terms = won.rules.terms;
-        let left = terms.share_left(won.started, now);
+    pub(super) fn record_grant(&self, won: &Won, now: Moment) {
+        let left = won.rules.terms.share_left(won.started, now);
+        // The attempt that won is no waiting: its time says how far away the voters are.
         let won_by = if won.is_handed_on() { now } else { won.started };
         self.series.wait_seconds.record(won_by.since(self.started).as_secs_f64());
         if won.is_handed_on() {

@@ -1,4 +1,4 @@
-//! One entry of a hold: what every guard is made of.
+//! One entry of a hold. Every guard is made of one.
 
 use std::{mem, slice::from_ref, sync::Arc, time::Duration};
 
@@ -16,59 +16,61 @@ use crate::{
     proto::{Error, HoldId, HoldLimit, Lease, RoundEnd, Rules, Slots, Terms, Token},
 };
 
-/// What was not confirmed where an owner or a guard enters again.
+/// What a failed entry is called in the error.
 pub(super) const REENTRY: &str = "re-entry";
 
-/// The longest time that work has to end before its hold is lost. `quorate run` gives as much.
+/// The longest time that work has to end before its hold is lost. `quorate run` gives the same.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Leaves the hold on drop.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(super) hold: Arc<Hold>,
-    pub(super) left: bool,
+    pub(super) has_left: bool,
 }
 
 impl Entry {
     /// The first entry of a fresh hold.
     pub(super) fn of(hold: Arc<Hold>, now: Moment) -> Self {
         keeper::begin(&hold, now);
-        Self { hold, left: false }
+        Self { hold, has_left: false }
     }
 
-    /// One more entry of a hold that is held. Never shortens its lease. `None`: it was released
-    /// before.
+    /// One more entry of a hold. `None`: it was released before.
+    // By a round of renewal, so that an entry never shortens the lease, and is only there once a
+    // majority has confirmed that the hold still has its votes.
     pub(super) async fn again(
         hold: &Arc<Hold>,
         request: Option<(Terms, bool)>,
         what: &'static str,
     ) -> Result<Option<Self>, Error> {
         let terms = request.map(|(terms, _)| terms);
-        let Some(exchange) = hold.start_round(terms, 1) else { return hold.gone() };
-        // From here on dropping this future leaves again.
-        let entry = Self { hold: Arc::clone(hold), left: false };
-        entry.renewed_by(hold.conclude(exchange).await, what)?;
+        let Some(exchange) = hold.start_round(terms, 1) else { return hold.not_held() };
+        // From here on the count includes this entry, and dropping the future takes it away again.
+        let entry = Self { hold: Arc::clone(hold), has_left: false };
+        entry.check_round(hold.conclude(exchange).await, what)?;
         if let Some((terms, renewed)) = request {
+            // Only now: voters that did not answer may have promised the old lease alone (law 1).
             hold.widen(terms, renewed);
-            keeper::attend(hold);
+            keeper::schedule(hold);
         }
         Ok(Some(entry))
     }
 
-    /// What a round came to that was to confirm `what`.
-    fn renewed_by(&self, end: Option<RoundEnd>, what: &'static str) -> Result<(), Error> {
-        keeper::attend(&self.hold);
+    /// Fails if the round did not confirm `what`.
+    fn check_round(&self, end: Option<RoundEnd>, what: &'static str) -> Result<(), Error> {
+        keeper::schedule(&self.hold);
         match end {
             Some(RoundEnd::Renewed) if self.hold.is_held() => Ok(()),
             Some(RoundEnd::Failed) if self.hold.is_held() => {
-                Err(self.hold.not_entered(what, self.hold.failed()))
+                Err(self.hold.not_entered(what, self.hold.failure()))
             }
             _ => Err(self.hold.lost()),
         }
     }
 
-    /// The first entry of a hold that another hold of the same owner grants. `None`: that one was
-    /// released before.
+    /// The first entry of a read under a write of the same owner. `None`: the write was released
+    /// before.
     pub(super) async fn under(
         hold: &Arc<Hold>,
         rules: Rules,
@@ -76,32 +78,33 @@ impl Entry {
         limit: Option<HoldLimit>,
     ) -> Result<Option<Self>, Error> {
         if !hold.is_held() {
-            return hold.gone();
+            return hold.not_held();
         }
         let Hold { coordinator, holds, owner, .. } = &**hold;
         let record = hold.record.under(&hold.id).expect("it grants another");
         match coordinator.ask_once(&record, rules).await {
-            // Heard while the other was held: nobody came in between.
+            // The answers came while the write was held, so nobody wrote in between
+            // (`a_read_that_comes_after_the_write_has_ended_is_none`).
             Ok(won) if hold.is_held() => {
                 let (won, now) = ((won, None), hold.now());
                 let hold = Hold::start(coordinator, holds, won, *owner, renewed, limit, now);
                 Ok(Some(Self::of(hold, now)))
             }
             Err(defeat) if hold.is_held() => {
-                // Silence is no reason to ask more.
+                // Voters that are silent would be waited for once more: the call took 1.6 s then.
                 if !defeat.votes.lacks_quorum()
-                    && let Some(marks) = hold.marks_of_force().await
+                    && let Some(marks) = hold.ask_if_revoked().await
                 {
-                    return Err(hold.found_lost(HoldLoss::Revoked, marks));
+                    return Err(hold.end_as_gone(HoldLoss::Revoked, marks));
                 }
                 let verdicts = defeat.votes.into_verdicts();
                 Err(hold.not_entered("a read under the own write", verdicts))
             }
-            _ => hold.gone(),
+            _ => hold.not_held(),
         }
     }
 
-    /// A hold that this one grants, with the same lease, that ends when this one would have had to.
+    /// A read under this write, with the same lease and the same limit.
     pub(crate) async fn granted(&self) -> Result<Self, Error> {
         let coordinator = &self.hold.coordinator;
         let granted = async {
@@ -120,13 +123,13 @@ impl Entry {
         again.ok_or_else(|| self.hold.lost())
     }
 
-    /// Renews, with this lease at least.
+    /// Renews the hold, with this lease at least.
     pub(crate) async fn extend(&self, lease: Option<Duration>) -> Result<(), Error> {
         let what = if lease.is_some() { "extension" } else { "renewal" };
         self.hold.unforked(self.enter_for(lease, what)).await
     }
 
-    /// Renews as a further entry would, and keeps no entry of it.
+    /// Enters once more and leaves again, which renews the hold.
     async fn enter_for(&self, lease: Option<Duration>, what: &'static str) -> Result<(), Error> {
         let rules = lease.map(|lease| self.hold.coordinator.settings().rules(lease)).transpose()?;
         let request = rules.map(|rules| (rules.terms, !self.hold.lease(Lease::is_fixed)));
@@ -136,39 +139,40 @@ impl Entry {
         Ok(())
     }
 
-    /// Renews now: a majority stores what its record has to say once it is changed, `what`.
-    pub(crate) async fn tell(
+    /// Does a change of what the record says, and renews the hold, so that a majority stores it.
+    pub(crate) async fn change_and_renew(
         &self,
         change: impl FnOnce(),
         what: &'static str,
     ) -> Result<(), Error> {
-        let told = async {
+        let renewed = async {
             change();
             let round = self.hold.start_round(None, 0);
             let exchange = round.ok_or_else(|| self.hold.lost())?;
             if crate::mutant!("proclaimed_to_nobody_yet") {
                 return Ok(());
             }
-            self.renewed_by(self.hold.conclude(exchange).await, what)
+            self.check_round(self.hold.conclude(exchange).await, what)
         };
-        self.hold.unforked(told).await
+        self.hold.unforked(renewed).await
     }
 
-    /// Renews in the background, now: a majority is to store what its record has to say.
-    pub(crate) fn tell_soon(&self) {
+    /// Renews the hold at once, in the background.
+    pub(crate) fn renew_soon(&self) {
         self.hold.renew_now();
-        keeper::attend(&self.hold);
+        keeper::schedule(&self.hold);
     }
 
-    /// Leaves the votes to leases of this length.
+    /// Leaves, and leaves the votes to leases of this length.
     pub(crate) async fn keep_for(mut self, time: Duration) -> Result<(), Error> {
         let hold = Arc::clone(&self.hold);
         let kept = async move {
             let extended = self.enter_for(Some(time), "keeping").await;
-            self.left = true;
-            // What was refused or not confirmed changes nothing.
+            self.has_left = true;
+            // A time that was refused or not confirmed must not shorten the lease that there is.
             if let Some(replies) = self.hold.keep(extended.is_ok().then_some(time))? {
-                // Where too few answer, the lock stays taken for longer.
+                // No error if too few answer: the lock stays taken for longer than asked, not
+                // shorter.
                 self.hold.confirm(replies, None, false).await;
             }
             extended
@@ -188,7 +192,7 @@ impl Entry {
         self.hold.token
     }
 
-    /// What a leader says of itself.
+    /// The value of a leader.
     pub(crate) fn announced(&self) -> Option<&AnnouncedValue> {
         self.hold.record.announced()
     }
@@ -206,7 +210,7 @@ impl Entry {
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        let watchdog = || !self.hold.over.read(|over| *over);
+        let watchdog = || !self.hold.ended.read(|ended| *ended);
         self.hold.is_held() || crate::mutant!("held_until_the_watchdog_says") && watchdog()
     }
 
@@ -222,8 +226,8 @@ impl Entry {
         HoldView(Arc::clone(&self.hold))
     }
 
-    /// Completes a grace before the hold is lost, unless a renewal puts that off: a third of the
-    /// lease, 10 s at most. At once in a forked process.
+    /// Completes a third of the lease before the hold is lost, 10 s at most, unless a renewal puts
+    /// the loss off. In a forked process it completes at once.
     pub(crate) async fn until_nearly_lost(&self) {
         let hold = &self.hold;
         let nearly = async {
@@ -251,7 +255,7 @@ impl Entry {
         let span = tracing::debug_span!("release", kind, lock, %hold, outcome = Empty);
         let hold = Arc::clone(&self.hold);
         let left = async {
-            self.left = true;
+            self.has_left = true;
             self.hold.leave().await
         };
         let released = hold.unforked(left).await;
@@ -270,14 +274,14 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if self.left || crate::mutant!("dropped_guard_stays") {
+        if self.has_left || crate::mutant!("dropped_guard_stays") {
             return;
         }
         if self.hold.is_forked() {
             // Leaked: to drop it would send a release and lock what may be locked for ever.
             mem::forget(Arc::clone(&self.hold));
         } else {
-            // What is queued is sent whether or not anybody hears the answers.
+            // The release is queued by now, and sent although nobody waits for the answers.
             drop(self.hold.leave());
         }
     }

@@ -1,4 +1,4 @@
-//! The hold itself: the truth about how long it may be trusted, and how often it was entered.
+//! The hold itself: until when it may be trusted, and how often it was entered.
 
 mod release;
 mod rounds;
@@ -26,8 +26,9 @@ use crate::{
     sync::lock,
 };
 
-/// For so many voter deadlines an attempt may have votes that it cannot use: it asks for two, has a
-/// token stored in one more, and its undo and our question take theirs.
+/// For how many voter deadlines an attempt may have votes that it cannot use.
+// It asks for two and has a token stored in one more; its undo and our question take one each.
+// After fewer, a parked hold would be given up for an attempt to resume it that is about to fail.
 pub(super) const RESUMING: u32 = 5;
 
 /// One hold. It ends once: by its last release, or by loss.
@@ -42,17 +43,17 @@ pub(crate) struct Hold {
     /// Of a semaphore.
     pub(super) slots: Option<Slots>,
     rules: Rules,
-    /// When the votes were asked for, and what its client had seen by then.
+    /// When the votes were asked for.
     started: Moment,
-    seen: SeenBefore,
+    seen_before: SeenBefore,
     pub(super) coordinator: Arc<Coordinator>,
     pub(super) holds: Arc<Holds>,
     pub(super) acquired: Moment,
     /// Its number on the agenda.
     number: u64,
     state: Mutex<HoldState>,
-    /// Changes when the duty may have, and to true when the hold ends.
-    pub(super) over: Signal<bool>,
+    /// True once the hold has ended.
+    pub(super) ended: Signal<bool>,
 }
 
 #[derive(Debug)]
@@ -63,90 +64,82 @@ struct HoldState {
     /// The longest lease that any voter was asked for.
     longest: Duration,
     count: u32,
-    /// Which voters have it. Whoever has it next goes on with that.
+    /// What voters said of their votes, and when.
+    // Shared with the next owner of a hold that is handed on: what one of them has heard counts
+    // together with what the next one hears
+    // (`whoever_has_a_hold_from_another_task_is_told_as_well`).
     support: Arc<Mutex<Support>>,
-    after_healing: AfterHealing,
+    /// A voter that had no vote of it has given it again, and the renewal that follows is due.
+    was_healed: bool,
+    /// When such a renewal may follow.
+    heals_not_before: Moment,
     checkup: Checkup,
     end: Option<End>,
     /// Where it is on the agenda.
     place: Option<AgendaPlace>,
     /// A round of renewal waits for its turn or is under way.
     in_round: bool,
-    /// It was said that a task of its own client waits for the lock.
+    /// The log has it that a task of its own client waits for the lock.
     warned: bool,
     /// The last round failed.
-    failing: bool,
+    is_failing: bool,
     /// What the voters said in the last round that failed.
-    failed: Vec<Verdict>,
-    /// Where its owner may hand it on.
+    failure: Vec<Verdict>,
+    /// The right of its owner to hand it on.
     succession: Option<(Tenure, Succession)>,
-}
-
-/// The renewal that follows one in which a voter had no vote of it, and gave it.
-#[derive(Clone, Copy, Debug)]
-struct AfterHealing {
-    is_due: bool,
-    not_before: Moment,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum End {
     Released,
     Closed,
-    /// Also where its votes turned out to have been gone when they were given back.
+    /// Also if its votes turned out to be gone when they were given back.
     Lost(HoldLoss),
 }
 
 impl Hold {
-    /// Who notices a deadline this late had not looked at the clock. Timers look twice a second.
+    /// A deadline that is noticed so late went by while nothing ran. Timers look twice a second.
     const UNATTENDED: Duration = Duration::from_secs(1);
 
     /// Takes over what was won, and the answers that are still to come.
     pub(super) fn start(
         coordinator: &Arc<Coordinator>,
         holds: &Arc<Holds>,
-        (won, succession): (Won, Option<Succession>),
+        (mut won, succession): (Won, Option<Succession>),
         owner: Option<Owner>,
         renewed: bool,
         limit: Option<HoldLimit>,
         now: Moment,
     ) -> Arc<Self> {
-        let seen = won.seen();
-        let stood_still = seen.stood_still;
-        let (token, stored, is_handed_on) = (won.own_token(), won.token, won.is_handed_on());
-        let Won { claim, started, rules, votes, late, slots, elsewhere, tenure, .. } = won;
-        let (id, record) = claim.take_over();
-        // Who resumes a parked hold may keep the votes of an attempt for a while, until they are
-        // the ticket's again.
-        let patience = rules.voter_deadline * if id.is_parked() { RESUMING } else { 1 };
-        let acquired = if is_handed_on { now } else { started };
-        let voters = coordinator.panel().quorum.voters();
-        let terms = rules.terms;
+        let (seen_before, token, stored) = (won.seen_before(), won.own_token(), won.token);
+        let (terms, started, stood_still) = (won.rules.terms, won.started, seen_before.stood_still);
         let sent = RoundSent { is_first: true, terms, started, stood_still, in_full: false };
-        let support = won.support.unwrap_or_else(|| {
-            let mut support = Support::new(voters, started, stood_still, patience);
-            for (voter, verdict) in votes.heard().filter(|(_, verdict)| verdict.is_given()) {
-                support.heard(voter, verdict, sent.heard(now, None, false));
-            }
-            Arc::new(Mutex::new(support))
-        });
-        coordinator.series(&record).held.change(1.0);
+        let voters = coordinator.panel().quorum.voters();
+        let support = won.support.take();
+        let support = support.unwrap_or_else(|| Self::first_support(&won, voters, sent, now));
+        // A task that is handed a hold has it from now on, and may have it for its own limit.
+        let acquired = if won.is_handed_on() { now } else { started };
         let state = HoldState {
-            lease: Lease::new(rules.terms, started, renewed, limit),
+            // The lease counts from before the first request, whoever got the hold first (law 2).
+            lease: Lease::new(terms, started, renewed, limit),
             stood_still,
-            longest: rules.terms.lease,
+            longest: terms.lease,
             count: 1,
             support,
-            after_healing: AfterHealing { is_due: false, not_before: now },
+            was_healed: false,
+            heals_not_before: now,
             checkup: Checkup::of(voters),
             end: None,
             place: None,
             in_round: false,
             warned: false,
-            failing: false,
-            failed: Vec::new(),
-            succession: tenure.zip(succession),
+            is_failing: false,
+            failure: Vec::new(),
+            succession: won.tenure.zip(succession),
         };
+        let Won { claim, rules, late, slots, elsewhere, .. } = won;
+        let (id, record) = claim.take_over();
+        coordinator.series(&record).held.change(1.0);
         let hold = Arc::new(Self {
             id,
             owner,
@@ -156,18 +149,36 @@ impl Hold {
             slots,
             rules,
             started,
-            seen,
+            seen_before,
             coordinator: Arc::clone(coordinator),
             holds: Arc::clone(holds),
             acquired,
             number: holds.agenda.number(),
             state: Mutex::new(state),
-            over: Signal::new(false),
+            ended: Signal::new(false),
         });
         holds.add(&hold);
-        hold.put_right(sent, &elsewhere);
-        hold.hear_on(sent, late);
+        hold.ask_for_votes(sent, &elsewhere);
+        hold.hear_late_answers(sent, late);
         hold
+    }
+
+    /// The support of a hold that voters have just granted.
+    fn first_support(
+        won: &Won,
+        voters: usize,
+        sent: RoundSent,
+        now: Moment,
+    ) -> Arc<Mutex<Support>> {
+        // An attempt to resume a parked hold may have its votes for a while, until it gives them
+        // back to the ticket: no gap before that.
+        let patience = if won.hold().is_parked() { RESUMING } else { 1 };
+        let patience = won.rules.voter_deadline * patience;
+        let mut support = Support::new(voters, won.started, sent.stood_still, patience);
+        for (voter, verdict) in won.votes.heard().filter(|(_, verdict)| verdict.is_given()) {
+            support.heard(voter, verdict, sent.heard(now, None, false));
+        }
+        Arc::new(Mutex::new(support))
     }
 
     pub(super) fn now(&self) -> Moment {
@@ -178,8 +189,8 @@ impl Hold {
         self.record.info().name.as_str()
     }
 
-    /// Whether this process is forked from that of its client. There it has ended, and its state
-    /// must not be looked at: another thread of the parent may have had it locked.
+    /// Whether this process is forked from that of its client. In a forked process the hold has
+    /// ended, and its state must not be looked at: a thread of the parent may have locked it.
     pub(super) fn is_forked(&self) -> bool {
         self.coordinator.gate().is_forked()
     }
@@ -192,7 +203,7 @@ impl Hold {
         self.coordinator.gate().unforked(work)
     }
 
-    /// How many voters are known to have it.
+    /// How many voters have given it their votes, as of the last answers.
     pub(super) fn votes(&self) -> usize {
         if self.is_forked() { 0 } else { self.state().support().votes() }
     }
@@ -201,8 +212,9 @@ impl Hold {
         read(&self.state().lease)
     }
 
-    /// Why it cannot be entered, unless its last entry has left: then it is to be acquired.
-    pub(super) fn gone<T>(&self) -> Result<Option<T>, Error> {
+    /// The answer to a caller that could not enter: `None` if the last entry has left, so that the
+    /// lock is acquired afresh; otherwise the hold is lost.
+    pub(super) fn not_held<T>(&self) -> Result<Option<T>, Error> {
         if self.count() == 0 { Ok(None) } else { Err(self.lost()) }
     }
 
@@ -231,25 +243,25 @@ impl Hold {
     /// Completes when no more than this is left of the validity.
     pub(super) async fn until_left(&self, left: Duration) {
         loop {
-            let seen = self.over.version();
+            let version = self.ended.version();
             let deadline = self.lease(Lease::deadline);
             if self.remaining() <= left {
                 return;
             }
             tokio::select! {
                 biased;
-                () = self.over.changed_since(seen) => {}
+                () = self.ended.changed_since(version) => {}
                 () = self.coordinator.clock().sleep_until(deadline - left) => {}
             }
         }
     }
 
-    /// Ends the hold as lost, if it has not ended. What it still has on the voters is given back.
+    /// Ends the hold as lost, if it has not ended. Gives back the votes that it may still have.
     fn lose(&self, state: MutexGuard<'_, HoldState>, loss: HoldLoss) {
         if state.end.is_none() {
-            let failed = state.failed.clone();
+            let verdicts = state.failure.clone();
             drop(self.end_and_release(state, End::Lost(loss), self.now()));
-            self.tell_loss(loss, failed);
+            self.tell_loss(loss, verdicts);
         }
     }
 
@@ -265,11 +277,13 @@ impl Hold {
         self.lose(state, loss);
     }
 
-    /// To be told when no mutex is held.
+    /// Tells the log and the metrics. Call it when no mutex is held.
+    // A recorder of metrics is the user's code: it may take its time, and may ask for this hold.
     fn tell_loss(&self, loss: HoldLoss, verdicts: Vec<Verdict>) {
-        let (lock, hold, (reason, why)) = (self.name().to_owned(), self.id.clone(), loss.told());
+        let (lock, hold, (reason, why)) =
+            (self.name().to_owned(), self.id.clone(), loss.reason_and_text());
         if self.id.is_parked() {
-            // Nobody worked under it.
+            // Nobody worked under it, so it is no loss that somebody must look at.
             return log::tell(move || tracing::info!(lock, %hold, %why, "ticket ended"));
         }
         self.series().lost.of(reason).count(1);
@@ -292,21 +306,23 @@ impl Hold {
                 return self.error(|lock, hold| Kind::Released { lock, hold }, Vec::new());
             }
             Some(End::Closed) => {
-                return self.lost_because("its client was closed".into(), state.failed.clone());
+                return self.lost_because("its client was closed".into(), state.failure.clone());
             }
-            // Voters have no more to say about that.
+            // What voters said in a round that failed has nothing to do with that.
             Some(End::Lost(loss @ HoldLoss::Resumed)) => {
-                return self.lost_because(loss.told().1, Vec::new());
+                return self.lost_because(loss.reason_and_text().1, Vec::new());
             }
             Some(End::Lost(loss)) => loss,
             None => HoldLoss::Expired,
         };
-        self.lost_because(loss.told().1, state.failed.clone())
+        self.lost_because(loss.reason_and_text().1, state.failure.clone())
     }
 
-    /// The votes turned out to be gone, when they were given back or relied on; counted once,
-    /// though several calls may find it at the same time.
-    pub(super) fn found_lost(&self, loss: HoldLoss, verdicts: Vec<Verdict>) -> Error {
+    /// Ends the hold as lost because its votes turned out to be gone, when they were given back or
+    /// relied on.
+    // It may be released already. It counts as lost once, although several calls may find it at the
+    // same time (`a_hold_that_is_gone_at_two_releases_is_lost_once`).
+    pub(super) fn end_as_gone(&self, loss: HoldLoss, verdicts: Vec<Verdict>) -> Error {
         let mut state = self.state();
         match state.end {
             Some(End::Released) => {
@@ -317,7 +333,7 @@ impl Hold {
             Some(End::Lost(_) | End::Closed) => {}
             None => self.lose(state, loss),
         }
-        self.lost_because(loss.told().1, verdicts)
+        self.lost_because(loss.reason_and_text().1, verdicts)
     }
 
     fn lost_because(&self, why: Cow<'static, str>, verdicts: Vec<Verdict>) -> Error {
@@ -340,18 +356,18 @@ impl Hold {
         Error::new(kind, self.coordinator.panel().report(verdicts))
     }
 
-    /// What is written of it.
     pub(super) fn series(&self) -> &LockSeries {
         self.coordinator.series(&self.record)
     }
 
     /// What the voters said in the last round that failed.
-    pub(super) fn failed(&self) -> Vec<Verdict> {
-        self.state().failed.clone()
+    pub(super) fn failure(&self) -> Vec<Verdict> {
+        self.state().failure.clone()
     }
 
-    /// Everybody who reads the deadline comes through here: so trust ends in time whoever asks,
-    /// and nobody has to be told of a pause (law 2).
+    /// The state, with what this client has stood still taken off the lease.
+    // Every question about the deadline comes through here. So trust ends in time whoever asks, and
+    // nobody has to tell the holds of a pause (law 2).
     fn state(&self) -> MutexGuard<'_, HoldState> {
         let mut state = lock(&self.state);
         let stood_still = self.coordinator.panel().standings.stood_still();
@@ -365,11 +381,11 @@ impl Hold {
     }
 }
 
-// What the watchdog asks of a hold.
+// What the keeper asks of a hold.
 
 impl Hold {
-    /// Puts itself on the agenda, for when it is next to be looked after.
-    /// `false` where nobody will look after it any more.
+    /// Puts itself on the agenda, for the moment at which something is due. `false`: the keeper has
+    /// ended.
     pub(super) fn put_on_agenda(self: &Arc<Self>, now: Moment) -> bool {
         let mut state = self.state();
         if state.end.is_some() {
@@ -378,6 +394,7 @@ impl Hold {
         let at = match state.lease.duty(now) {
             Duty::Sleep(until) if !state.in_round => until,
             Duty::Renew if !state.in_round => now,
+            // During a round only the deadline is due: the end of the round comes back here.
             _ => state.lease.deadline(),
         };
         let (from, to) = (state.place, (at, self.number));
@@ -385,9 +402,8 @@ impl Hold {
         self.holds.agenda.put(Arc::clone(self), from, to, state.early())
     }
 
-    /// Whether a round is to begin; one that has not is looked after again when that is due. Trust
-    /// that has ended is told.
-    pub(super) fn is_to_be_renewed(self: &Arc<Self>) -> bool {
+    /// Whether a round is to begin now. A hold whose deadline has passed ends here.
+    pub(super) fn begins_round(self: &Arc<Self>) -> bool {
         let mut state = self.state();
         if state.end.is_some() {
             return false;
@@ -396,11 +412,13 @@ impl Hold {
         let duty = state.lease.duty(now);
         let Panel { standings, voters, .. } = self.coordinator.panel();
         let configuration = &standings.configuration;
+        // In a mismatch, clients of other voters may have the lock beside this one (design 6). A
+        // fixed lease asks for nothing more, and ends by itself.
         if duty != Duty::Lost && !state.lease.is_fixed() && configuration.mismatch().is_some() {
             let why = |voter| {
                 configuration.apart(voter).map_or(Cause::Unheard, Cause::ConfigurationMismatch)
             };
-            state.failed = (0..voters.len()).map(|voter| Verdict::Unknown(why(voter))).collect();
+            state.failure = (0..voters.len()).map(|voter| Verdict::Unknown(why(voter))).collect();
             self.lose(state, HoldLoss::ConfigurationMismatch);
             return false;
         }
@@ -420,8 +438,8 @@ impl Hold {
         begins
     }
 
-    /// Says once that a task of the same client waits for what may never come: mostly it wants to
-    /// enter again, and has no owner.
+    /// Says once that a task of the same client waits behind this hold for long.
+    // Mostly it wants to enter again and has no owner: then it waits for itself, for ever.
     fn warn_of_waiters(&self, state: &mut HoldState, now: Moment) {
         let lease = state.lease.terms().lease;
         let is_long = |since: Moment| now.since(since) >= lease;
@@ -440,38 +458,38 @@ impl Hold {
         }
     }
 
-    /// When it ends, and its number.
+    /// Its deadline, and its number.
     pub(super) fn end_place(&self) -> AgendaPlace {
         (self.state().lease.deadline(), self.number)
     }
 
-    /// A round is over. `again`: there is a reason for another one.
+    /// Ends a round. `again`: there is a reason for another one.
     pub(super) fn end_round(self: &Arc<Self>, again: bool) {
         let mut state = self.state();
         state.in_round = false;
         let now = self.now();
-        state.confirm_healed(now);
+        state.renew_if_healed(now);
         if again {
             state.lease.renew_now(now);
         }
     }
 
-    /// Whether holds were to be looked after at once since its votes were asked for.
-    pub(super) fn was_to_be_renewed(&self) -> bool {
-        self.seen.has_changed(&self.coordinator.panel().standings)
+    /// Whether all holds were to be renewed at once since its votes were asked for.
+    pub(super) fn missed_renewal_of_all(&self) -> bool {
+        self.seen_before.has_changed(&self.coordinator.panel().standings)
     }
 
-    /// Makes a renewal due.
+    /// Makes a renewal due now.
     pub(super) fn renew_now(self: &Arc<Self>) {
         self.state().lease.renew_now(self.now());
     }
 
-    /// Whether the last round failed; and now whether this one has.
-    pub(super) fn fails_again(&self, failing: bool) -> bool {
-        std::mem::replace(&mut self.state().failing, failing)
+    /// Notes whether a round has failed. Returns whether the round before had.
+    pub(super) fn note_failure(&self, is_failing: bool) -> bool {
+        std::mem::replace(&mut self.state().is_failing, is_failing)
     }
 
-    /// The watchdog is gone. A lease that is not renewed needs none.
+    /// Ends the hold because its keeper has ended. A fixed lease needs no keeper.
     pub(super) fn abandon(&self) {
         let state = self.state();
         if !state.lease.is_fixed() {
@@ -479,13 +497,13 @@ impl Hold {
         }
     }
 
-    /// Another hold was lost, without which this one is of no use.
+    /// Ends the hold because another one is lost that was acquired together with it.
     pub(super) fn forsake(&self) {
         self.lose(self.state(), HoldLoss::Forsaken);
     }
 
-    /// This client has resumed what it parked.
-    pub(super) fn was_resumed(&self) {
+    /// Ends a parked hold that this client itself has resumed.
+    pub(super) fn end_as_resumed(&self) {
         self.lose(self.state(), HoldLoss::Resumed);
     }
 
@@ -499,10 +517,12 @@ impl HoldState {
         lock(&self.support)
     }
 
-    /// How long before it is due a renewal makes sense: where others leave, it may go along. One
-    /// that follows a failure keeps its pause, and the end of a hold is not brought forward.
+    /// How long before it is due a renewal may leave together with others.
+    // Renewals that leave together cost voters less. After a failure the pause is kept. The end of
+    // a hold is no renewal: taken for one, a hold near its end was renewed again and again, each
+    // time at once (`the_end_of_one_hold_has_no_other_renewed_that_ends_soon_after`).
     fn early(&self) -> Duration {
-        let alone = self.in_round || self.failing || !self.lease.renews_before_it_ends();
+        let alone = self.in_round || self.is_failing || !self.lease.renews_before_it_ends();
         if alone { Duration::ZERO } else { self.lease.terms().lease / 128 }
     }
 }
@@ -513,12 +533,12 @@ impl HoldState {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HoldLoss {
     Expired,
-    /// It was noticed so long after the deadline: nothing renewed it, nor looked at the clock.
+    /// The deadline was noticed so long after it had passed.
     Unattended(Duration),
     Fixed,
-    /// So long it may be held at most.
+    /// It was held for the longest time allowed.
     TooLong(Duration),
-    /// So long it was parked, and nobody resumed it.
+    /// It was parked for so long, and nobody resumed it.
     NotResumed(Duration),
     /// Somebody has resumed it.
     Resumed,
@@ -526,14 +546,14 @@ pub(super) enum HoldLoss {
     Superseded,
     Vanished,
     Abandoned,
-    /// Another one was lost that was acquired together with it.
+    /// Another hold is lost that was acquired together with it.
     Forsaken,
     ConfigurationMismatch,
 }
 
 impl HoldLoss {
-    /// What metrics call it, and what errors and the log say.
-    fn told(self) -> (&'static str, Cow<'static, str>) {
+    /// Its name in metrics, and its text in errors and the log.
+    fn reason_and_text(self) -> (&'static str, Cow<'static, str>) {
         let (reason, text) = match self {
             Self::Unattended(late) => {
                 let text = format!(
@@ -573,7 +593,7 @@ mod tests {
     #[test]
     fn each_loss_says_why() {
         let late = Duration::from_millis(40_400);
-        for (loss, told) in [
+        for (loss, text) in [
             (HoldLoss::Expired, "its validity ended without a renewal by a majority"),
             (
                 HoldLoss::Unattended(late),
@@ -594,7 +614,7 @@ mod tests {
             (HoldLoss::Forsaken, "another lock of the same guard was lost"),
             (HoldLoss::ConfigurationMismatch, "clients disagree about the voters"),
         ] {
-            assert_eq!(loss.told().1, told);
+            assert_eq!(loss.reason_and_text().1, text);
         }
     }
 }

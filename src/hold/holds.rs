@@ -1,5 +1,5 @@
-//! All holds of a client: by id for closing, by owner for re-entry, and by when they are next to be
-//! looked after.
+//! All holds of a client: by id for closing, by owner for re-entry, and by when something is next
+//! due for them.
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
@@ -23,9 +23,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Holds {
     tables: Mutex<HoldTables>,
-    /// Changes whenever an owner enters, so that its others need not stand in line.
+    /// Changes whenever an owner enters, as its other tasks need not wait then.
     pub(super) entered: Signal<()>,
-    /// When each of them is to be looked after.
     pub(super) agenda: Arc<Agenda<Hold>>,
 }
 
@@ -38,12 +37,12 @@ impl Drop for Holds {
 #[derive(Debug, Default)]
 struct HoldTables {
     by_id: BTreeMap<HoldId, Arc<Hold>>,
-    /// More than one where an owner's tasks came to read at the same moment.
+    /// Several, if tasks of an owner began to read at the same moment.
     by_owner: HashMap<(Arc<str>, Owner), Vec<Arc<Hold>>>,
 }
 
 impl Holds {
-    /// None yet; all that come are looked after on the client's runtime.
+    /// No holds yet. Starts their keeper on the client's runtime.
     pub(crate) fn of_client(coordinator: &Coordinator) -> Arc<Self> {
         let (entered, agenda) = (Signal::new(()), Arc::new(Agenda::new()));
         coordinator.spawn(keeper::watch(&agenda, coordinator));
@@ -82,7 +81,7 @@ impl Holds {
         self.tables().by_owner.get(&(Arc::clone(key), owner)).cloned().unwrap_or_default()
     }
 
-    /// A hold that this client parks.
+    /// The hold of this id, if this client parks it.
     pub(crate) fn parked(&self, id: &HoldId) -> Option<Arc<Hold>> {
         self.tables().by_id.get(id).filter(|hold| hold.id.is_parked()).cloned()
     }
@@ -93,33 +92,34 @@ impl Holds {
     }
 }
 
-/// When each hold of a client is to be looked after. Its lock is taken under that of a hold, so
-/// nothing here asks a hold under it.
+/// When something is next due for each hold of a client: a renewal, or its end.
+// Its mutex is locked while that of a hold is. So nothing here locks a hold with it: two threads
+// would wait for each other.
 #[derive(Debug)]
 pub(super) struct Agenda<T> {
     list: Mutex<List<T>>,
     /// How many holds there were.
     counted: AtomicU64,
-    /// Changes when something is due before the watch looks next.
+    /// Changes when something is due before the keeper looks next.
     pub(super) sooner: Signal<()>,
 }
 
 #[derive(Debug)]
 struct List<T> {
-    /// Each with how long before it is due it may be looked after where others are.
+    /// Each hold, with how long before its moment it may go along with others.
     by_time: BTreeMap<AgendaPlace, (Arc<T>, Duration)>,
-    /// When the watch looks next. What was to be looked after then may have been taken off.
+    /// When the keeper looks next. What was due then may have been taken off.
     alarm: Option<Moment>,
-    /// Nobody will look any more: the runtime has ended, or no hold will come.
-    is_over: bool,
+    /// The keeper has ended: with the runtime, or as no hold will come.
+    has_ended: bool,
 }
 
-/// When a hold is to be looked after, and its number.
+/// When something is due for a hold, and its number.
 pub(super) type AgendaPlace = (Moment, u64);
 
 impl<T> Agenda<T> {
     pub(super) fn new() -> Self {
-        let list = List { by_time: BTreeMap::new(), alarm: None, is_over: false };
+        let list = List { by_time: BTreeMap::new(), alarm: None, has_ended: false };
         Self { list: Mutex::new(list), counted: AtomicU64::new(0), sooner: Signal::new(()) }
     }
 
@@ -128,7 +128,7 @@ impl<T> Agenda<T> {
         self.counted.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Puts a hold from one place to another; `false` where nobody will look any more.
+    /// Puts a hold from one place to another. `false`: the keeper has ended.
     pub(super) fn put(
         &self,
         hold: Arc<T>,
@@ -140,10 +140,11 @@ impl<T> Agenda<T> {
         if let Some(from) = from {
             list.by_time.remove(&from);
         }
-        if list.is_over {
+        if list.has_ended {
             return false;
         }
         list.by_time.insert(to, (hold, early));
+        // A hold that is given back before its renewal is due never wakes the keeper.
         let sooner = list.alarm.is_none_or(|alarm| to.0 < alarm);
         drop(list);
         if sooner {
@@ -156,11 +157,11 @@ impl<T> Agenda<T> {
         self.list().by_time.remove(&place);
     }
 
-    /// Those that are to be looked after, in their order; and when the next ones are, if there are
-    /// others. `None`: there will be none.
+    /// The holds for which something is due, in order; and when the next ones are, if there are
+    /// others. `None`: the keeper ends.
     pub(super) fn take_due(&self, now: Moment) -> Option<(Vec<Arc<T>>, Option<Moment>)> {
         let mut list = self.list();
-        if list.is_over {
+        if list.has_ended {
             return None;
         }
         let mut due = Vec::new();
@@ -180,10 +181,10 @@ impl<T> Agenda<T> {
         self.list().by_time.values().map(|(hold, _)| Arc::clone(hold)).collect()
     }
 
-    /// Nobody will look any more: returns those that were on the list.
+    /// Ends the keeper. Returns the holds that were on the list.
     pub(super) fn end(&self) -> Vec<Arc<T>> {
         let mut list = self.list();
-        list.is_over = true;
+        list.has_ended = true;
         let left = std::mem::take(&mut list.by_time);
         drop(list);
         self.sooner.change(|()| ());
@@ -204,25 +205,28 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_due_before_the_watch_looks_wakes_it() {
+    fn only_what_is_due_before_the_keeper_looks_wakes_it() {
         let agenda = Agenda::new();
         let put = |number: u64, seconds| {
             let seen = agenda.sooner.version();
             assert!(agenda.put(Arc::new(number), None, (at(seconds), number), Duration::ZERO));
             agenda.sooner.version() != seen
         };
-        assert!(put(1, 10), "nothing was to be looked after");
+        assert!(put(1, 10), "nothing was due");
         assert_eq!(agenda.take_due(at(0)), Some((vec![], Some(at(10)))));
         assert!(!put(2, 20));
         agenda.remove((at(10), 1));
-        assert!(!put(3, 15), "the watch looks at 10 all the same");
+        assert!(!put(3, 15), "the keeper looks at 10 all the same");
         assert!(put(4, 5));
         assert_eq!(agenda.take_due(at(5)), Some((vec![Arc::new(4)], Some(at(15)))));
         assert!(put(5, 14));
         assert_eq!(agenda.take_due(at(20)), Some(([5, 3, 2].map(Arc::new).to_vec(), None)));
-        assert!(put(6, 30), "nothing was to be looked after");
+        assert!(put(6, 30), "nothing was due");
         assert_eq!(agenda.end(), [Arc::new(6)]);
         assert_eq!(agenda.take_due(at(40)), None);
-        assert!(!agenda.put(Arc::new(7), None, (at(50), 7), Duration::ZERO), "nobody will look");
+        assert!(
+            !agenda.put(Arc::new(7), None, (at(50), 7), Duration::ZERO),
+            "the keeper has ended"
+        );
     }
 }

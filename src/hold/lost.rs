@@ -1,5 +1,5 @@
-//! What can be known of a hold without a guard, and the end of one, or of several that stand or
-//! fall together, as something that can be waited for.
+//! What a task without a guard can see of a hold; and how to wait for the end of a hold, or of
+//! several that are lost together.
 
 use std::{
     fmt,
@@ -15,7 +15,7 @@ use futures::{FutureExt, future::select_all};
 use super::{Entry, Hold};
 use crate::proto::{Error, HoldId};
 
-/// A hold as work under it sees it that has no guard: it can ask whether the lock is still held.
+/// A hold, for work under it that has no guard: it can ask whether the lock is still held.
 ///
 /// It borrows nothing, so it can be spawned and can outlive the guards. It keeps no lock alive, and
 /// dropping it has no effect on one.
@@ -113,12 +113,12 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// When this hold is not parked any more.
+    /// Completes when this hold is not parked any more.
     pub(crate) fn of_parked(hold: Arc<Hold>) -> Self {
         Self::of(vec![hold])
     }
 
-    /// When one of them is over, and there is one at least.
+    /// Completes when one of these holds is over. There is one at least.
     pub(super) fn of(holds: Vec<Arc<Hold>>) -> Self {
         let waiting = holds.clone();
         let wait = Box::pin(async move {
@@ -154,11 +154,12 @@ impl fmt::Debug for Lost {
     }
 }
 
-// Holds that stand or fall together.
+// Several holds that are lost together.
 
-/// Ends all of these holds as lost as soon as one of them is, so that nobody waits for what is of
-/// no use without it. Whoever has them need not wait for that: any of them shows that it is lost.
-pub(crate) fn stand_or_fall(entries: &[Entry]) {
+/// Ends all of these holds as lost as soon as one of them is.
+// Otherwise others would wait for locks that are of no use without the lost one
+// (`others_outlive_the_lost_one`). The guard of all need not wait for this task: it asks each hold.
+pub(crate) fn lose_together(entries: &[Entry]) {
     if entries.len() < 2 || crate::mutant!("others_outlive_the_lost_one") {
         return;
     }
@@ -178,7 +179,7 @@ pub(crate) fn one_is_lost(entries: &[Entry]) -> Lost {
     Lost::of(holds(entries))
 }
 
-/// Why one of them is lost: of several the one that took the others along.
+/// Why they are lost: the error of the one that took the others along.
 pub(crate) fn first_loss(entries: &[Entry]) -> Option<Error> {
     if entries.iter().all(Entry::is_held) {
         return None;
@@ -189,11 +190,15 @@ pub(crate) fn first_loss(entries: &[Entry]) -> Option<Error> {
 /// Does the work as long as all of them are held.
 pub(crate) async fn while_held<F: Future>(entries: &[Entry], work: F) -> Result<F::Output, Error> {
     let done = until_lost(entries, work).await?;
-    // Its thread may have been blocked since one was lost.
+    // The work may have blocked its thread since one was lost: then nothing could drop it, and what
+    // it returned may have been done beside another holder
+    // (`work_that_ends_after_the_loss_is_told_so`).
     first_loss(entries).map_or(Ok(done), Err)
 }
 
-/// The same with work that can fail. What went wrong first is told: work that has failed says why.
+/// The same with work that can fail.
+// If both the work and the lock failed, the caller gets the error of the work: it came first, and
+// says why.
 pub(crate) async fn try_while_held<T, E: From<Error>>(
     entries: &[Entry],
     work: impl Future<Output = Result<T, E>>,
@@ -202,11 +207,11 @@ pub(crate) async fn try_while_held<T, E: From<Error>>(
     first_loss(entries).map_or(Ok(done), |lost| Err(lost.into()))
 }
 
-/// Drops the work the moment one of them is lost.
+/// Does the work, and drops it the moment one of the holds is lost.
 async fn until_lost<F: Future>(entries: &[Entry], work: F) -> Result<F::Output, Error> {
     let (mut lost, mut work) = (one_is_lost(entries), pin!(work));
     poll_fn(|context| {
-        // The clock first: a timer may be late, and no work may follow the deadline.
+        // The clock first: a timer may be late, and no work may be done after the deadline.
         if !crate::mutant!("work_outlives_the_deadline")
             && let Some(error) = first_loss(entries)
         {
@@ -222,7 +227,7 @@ async fn until_lost<F: Future>(entries: &[Entry], work: F) -> Result<F::Output, 
 
 fn first_loss_of(holds: &[Arc<Hold>]) -> Option<Error> {
     let mut lost: Vec<_> = holds.iter().filter(|hold| !hold.is_held()).collect();
-    // What has not ended yet is lost by the clock.
+    // A hold that ends with the others is no cause.
     lost.sort_by_key(|hold| hold.is_forsaken());
     lost.first().map(|hold| hold.lost())
 }

@@ -15,4 +15,4 @@ pub(crate) use held::Hold;
 pub(crate) use holds::Holds;
 use holds::{Agenda, AgendaPlace};
 pub use lost::{HoldView, Lost};
-pub(crate) use lost::{first_loss, one_is_lost, stand_or_fall, try_while_held, while_held};
+pub(crate) use lost::{first_loss, lose_together, one_is_lost, try_while_held, while_held};

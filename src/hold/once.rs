@@ -1,4 +1,4 @@
-//! What a hold says and asks of which firing is done.
+//! Asks, and has stored, under a hold, which firing of a job is done.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
     voter::{Call, Outcome},
 };
 
-/// Between two rounds that did not reach a majority.
+/// The pause between two rounds that did not reach a majority.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Entry {
@@ -19,27 +19,28 @@ impl Entry {
         self.survey(None, Duration::ZERO, DoneSurvey::is_decided).await
     }
 
-    /// Has it stored that this firing is done, until a majority of each set has it. Each voter that
-    /// hears of it does so before the release: requests of one hold arrive in order.
+    /// Stores that this firing is done, until a majority of each set has it.
+    // A slow voter also stores it before the release, as the requests of one hold arrive in order.
     pub(crate) async fn note_done(&self, done: Done) -> Result<(), Error> {
         self.note_for(Duration::ZERO, done).await
     }
 
-    /// The same of work that was done under this hold: for as long as it lives, as the next holder
-    /// would do it again; but no longer than a lease, for what is refused although the hold is
-    /// renewed.
+    /// The same after work that was done under this hold: again and again for a lease.
+    // A majority that is back before the lease ends then still stores it; otherwise the next holder
+    // would do the work again (`what_is_done_is_stored_after_an_outage_that_the_lock_outlives`).
+    // Not for ever: voters may refuse it although they renew the hold.
     pub(crate) async fn note_work(&self, done: Done) -> Result<(), Error> {
         self.note_for(self.hold.lease(|lease| lease.terms().lease), done).await
     }
 
-    // Renewals do not carry it: they leave a third of a lease apart, and whoever waits for the lock
-    // would wait for the next one.
+    // Renewals do not carry it: they are a third of a lease apart, and the next waiter would have
+    // to wait for one.
     async fn note_for(&self, time: Duration, done: Done) -> Result<(), Error> {
         self.survey(Some(done), time, |survey| survey.stores(done.firing)).await.map(drop)
     }
 
-    /// Again and again until the answers are enough, for as long as it is held, and no longer than
-    /// voters may be silent for, or than this time.
+    /// Asks again and again until the answers are enough, while the lock is held, for `time` and at
+    /// least as long as voters may be silent.
     async fn survey(
         &self,
         done: Option<Done>,
@@ -69,12 +70,14 @@ impl Entry {
         hold.unforked(asked).await
     }
 
-    /// All voters once, and those that are late no longer than others are usually.
+    /// Asks all voters once.
     async fn round(&self, call: &Call, are_enough: impl Fn(&DoneSurvey) -> bool) -> DoneSurvey {
         let coordinator = &self.hold.coordinator;
         let panel = coordinator.panel();
         let sent = coordinator.clock().now();
-        let seen = |outcome: &Outcome<Answer>| {
+        let read = |outcome: &Outcome<Answer>| {
+            // A voter in quarantine may have forgotten a firing. Two of them would say that it is
+            // not done, and the work would be done again.
             let mut verdict = panel.standings.vote(outcome, sent).verdict;
             if crate::mutant!("not_done_in_quarantine") {
                 verdict = Vote::of(outcome).verdict;
@@ -84,7 +87,7 @@ impl Entry {
             DoneSeen { verdict, done, clock }
         };
         let survey = |outcomes: &[Outcome<Answer>]| {
-            DoneSurvey::new(panel.quorum, outcomes.iter().map(seen).collect())
+            DoneSurvey::new(panel.quorum, outcomes.iter().map(read).collect())
         };
         let rules = self.hold.record.rules();
         survey(&coordinator.gather(call, rules, |outcomes| are_enough(&survey(outcomes))).await)

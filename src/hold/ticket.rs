@@ -1,8 +1,9 @@
-//! A hold is parked, and resumed by somebody who has its ticket.
+//! Parks a hold, and resumes it for whoever has its ticket.
 //!
-//! Each step is an attempt in which voters pass the vote of one hold on to another: from the hold of
-//! a guard to a *parked* one, which its client renews and nobody trusts; from there to the one that
-//! resumes it. An attempt that fails to resume it gives the votes back to the parked hold.
+//! In both steps voters pass the vote of one hold on to another, by an attempt like any other. The
+//! first passes the votes of a guard's hold to a *parked* one, which the client renews and nobody
+//! trusts. The second passes them on to the hold that resumes it; if it fails, it gives the votes
+//! back to the parked hold.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,13 +18,13 @@ use crate::{
 };
 
 impl Entry {
-    /// Parks the hold for this time, and gives the ticket to it.
+    /// Parks the hold for this time, and returns its ticket.
     pub(crate) async fn park(mut self, time: Duration) -> Result<HoldTicket, Error> {
         let hold = Arc::clone(&self.hold);
         let parked = async move {
             let name = self.hold.record.info().name.clone();
             self.hold.refuse_to_park(&name, time)?;
-            self.left = true;
+            self.has_left = true;
             self.hold.park(name, time).await
         };
         hold.unforked(parked).await
@@ -50,48 +51,50 @@ impl Hold {
         let (secret, clock) = (coordinator.secret(), coordinator.clock());
         let record = self.record.passed_on(id, &secret);
         let (rules, is_fair) = (record.rules(), record.kind().is_fair);
-        // Nobody trusts the hold from here on. Dropped, this gives back what is not passed on.
+        // From here on nobody trusts the hold. If this future is dropped, `detached` gives back the
+        // votes that are not passed on.
         let detached = self.detach()?;
         let left = detached.left.map(|left| HoldTimeLeft { left, detached: clock.wall() });
         let won = match coordinator.ask_once(&record, rules).await {
             Ok(won) => won,
-            Err(defeat) => return Err(detached.failed(defeat.votes).await),
+            Err(defeat) => return Err(detached.error(defeat.votes).await),
         };
         let (hold, now) = (won.hold().clone(), clock.now());
         let limit = HoldLimit::new(detached.left.map_or(time, |left| left.min(time)), now);
         let parked = Self::start(coordinator, holds, (won, None), None, true, Some(limit), now);
         keeper::begin(&parked, now);
-        coordinator.spawn(parked.look_when_called());
+        coordinator.spawn(parked.renew_when_woken());
         Ok(HoldTicket::new(name, hold, secret, (rules.terms.lease, is_fair), left))
     }
 
-    /// Renews the parked hold when a voter says that somebody resumes it: then it ends at once, and
-    /// not with the next renewal that is due.
-    fn look_when_called(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
+    /// Renews the parked hold whenever a voter says that somebody resumes it.
+    // So it ends at once when it was resumed, and not with the next renewal that is due.
+    fn renew_when_woken(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let (hold, listener) = (Arc::clone(self), self.coordinator.listen_for_ticket(&self.id));
         async move {
             loop {
                 tokio::select! {
                     biased;
-                    () = hold.over.until(|over| *over) => return,
-                    () = listener.hearing.called() => {}
+                    () = hold.ended.until(|ended| *ended) => return,
+                    () = listener.receiver.woken() => {}
                 }
-                listener.hearing.forget();
+                // Before the renewal: a wake-up that comes during it makes another one.
+                listener.receiver.forget();
                 hold.renew_now();
-                keeper::attend(&hold);
+                keeper::schedule(&hold);
             }
         }
     }
 }
 
-// The one that resumes.
+// Whoever resumes the hold.
 
-/// The other hold that a majority named when it was asked for a parked one, since when.
+/// Another hold that a majority named when it was asked for a parked one, and since when.
 type Resumer = Option<(HoldId, Moment)>;
 
 impl LockRequest {
-    /// Takes a parked hold over. Tries again where others do, or too few answer, for as long as
-    /// voters may be silent.
+    /// Takes a parked hold over. While others try the same, or too few voters answer, it tries
+    /// again for as long as voters may be silent.
     pub(crate) async fn resume(mut self, ticket: &HoldTicket) -> Result<Entry, Error> {
         self.record = self.record.passed_on(ticket.hold(), ticket.secret());
         if let Some(left) = ticket.left() {
@@ -102,9 +105,9 @@ impl LockRequest {
             self.hold_at_most = Some(left);
         }
         let limit = Limit::Once(self.coordinator.patience());
-        let mut seen = AcquireSpan::start(&self.coordinator, &self.record, limit);
-        let entered = self.coordinator.gate().within(self.take_over(ticket.hold(), &seen)).await;
-        seen.outcome = match &entered {
+        let mut span = AcquireSpan::start(&self.coordinator, &self.record, limit);
+        let entered = self.coordinator.gate().within(self.take_over(ticket.hold(), &span)).await;
+        span.outcome = match &entered {
             Ok(_) => "granted",
             Err(error) if error.is_no_quorum() => "no_quorum",
             Err(error) if error.is_busy() => "held",
@@ -113,7 +116,7 @@ impl LockRequest {
         entered
     }
 
-    async fn take_over(&self, parked: &HoldId, seen: &AcquireSpan<'_>) -> Result<Entry, Error> {
+    async fn take_over(&self, parked: &HoldId, span: &AcquireSpan<'_>) -> Result<Entry, Error> {
         let Self { coordinator, record, .. } = self;
         let (clock, standings) = (coordinator.clock(), &coordinator.panel().standings);
         let patience = coordinator.patience();
@@ -122,15 +125,16 @@ impl LockRequest {
         loop {
             match coordinator.ask_once(record, record.rules()).await {
                 Ok(won) if won.is_in_time(standings.stood_still(), clock.now()) => {
-                    seen.won(&won, clock.now());
-                    return Ok(self.taken_over(won, parked));
+                    span.record_grant(&won, clock.now());
+                    return Ok(self.enter_resumed(won, parked));
                 }
-                // The client stood still meanwhile. The votes go back to the ticket.
+                // The client stood still meanwhile. By the drop, the votes go back to the ticket.
                 Ok(_) => {}
                 Err(defeat) => {
                     let error = self.not_resumed(parked, defeat, &mut resumer);
                     if error.is_ticket_ended() && !crate::mutant!("ended_ticket_keeps_votes") {
-                        // What was passed back to the ticket is of no use to anybody.
+                        // An attempt before may have passed a vote back to the ticket after that
+                        // had ended: its voter would keep it for a lease (law 6).
                         let lease = record.rules().terms.lease;
                         drop(coordinator.give_back(record, parked, lease, clock.now()));
                     }
@@ -144,21 +148,24 @@ impl LockRequest {
         }
     }
 
-    fn taken_over(&self, won: Won, parked: &HoldId) -> Entry {
+    fn enter_resumed(&self, won: Won, parked: &HoldId) -> Entry {
         let Self { coordinator, holds, record, .. } = self;
         let (lease, now) = (record.rules().terms.lease, coordinator.clock().now());
-        let entry = self.first(won, None, now);
+        let entry = self.first_entry(won, None, now);
         if let Some(parked) = holds.parked(parked) {
-            parked.was_resumed();
+            parked.end_as_resumed();
         } else {
-            // Voters that have not heard of the hold give their votes at its next renewal.
+            // A minority may still have the parked hold. Freed of it, they give their votes to this
+            // hold at its next renewal.
             drop(coordinator.give_back(record, parked, lease, now));
         }
         entry
     }
 
-    /// Why an attempt did not get the votes. That the ticket has ended is said only where a majority
-    /// says so, and where a hold that resumes it has had a majority for longer than an attempt can.
+    /// Why an attempt did not get the votes.
+    // The ticket has ended only if a majority says that nobody has the votes, or if a hold that
+    // resumes it has had a majority for longer than an attempt can have one: such an attempt may
+    // still fail, and then the ticket is good (law 9).
     fn not_resumed(&self, parked: &HoldId, defeat: Defeat, resumer: &mut Resumer) -> Error {
         let Self { coordinator, record, .. } = self;
         let (now, quorum) = (coordinator.clock().now(), coordinator.panel().quorum);

@@ -262,7 +262,7 @@ impl Leadership {
     fn new(entry: Entry) -> Self {
         // Only who has won knows it: until it says so, observers name no leader. Nobody waits for
         // that, and what is lost of it the next renewal says.
-        entry.tell_soon();
+        entry.renew_soon();
         Self(entry, Signal::new(false))
     }
 
@@ -389,7 +389,7 @@ impl Leadership {
     /// ```
     pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<(), Error> {
         let value = LeaderValue::new(value.as_ref())?;
-        self.0.tell(|| given_value(&self.0).change(value), "a new value").await
+        self.0.change_and_renew(|| given_value(&self.0).change(value), "a new value").await
     }
 
     /// Gives the lead to the next candidate, at once. Returns when a majority has confirmed; slow

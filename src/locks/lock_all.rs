@@ -8,7 +8,7 @@ use super::{LockHandle, LockParts, Mutex, RwLock, handle::after_work};
 use crate::{
     acquire::{Coordinator, NotGranted},
     hold::{
-        Entry, LockRequest, Lost, first_loss, one_is_lost, stand_or_fall, try_while_held,
+        Entry, LockRequest, Lost, first_loss, lose_together, one_is_lost, try_while_held,
         while_held,
     },
     kinds::{Kind, MUTEX, READ, WRITE},
@@ -317,7 +317,7 @@ impl LockAll {
             let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
             let Some(missing) = got.entries.iter().position(lacks) else {
                 let entries: Vec<_> = got.entries.into_iter().flatten().collect();
-                stand_or_fall(&entries);
+                lose_together(&entries);
                 return Ok(AllGuard(entries));
             };
             if !crate::mutant!("several_keep_what_they_have") {

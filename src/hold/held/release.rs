@@ -1,5 +1,5 @@
-//! How a hold ends that is not lost: left by its last entry, handed on, kept for a time, or closed
-//! with its client; and what voters say to that.
+//! How a hold ends that is not lost: its last entry leaves it, hands it on or keeps it for a time,
+//! or its client is closed; and what voters say to that.
 
 use std::{
     sync::{Arc, MutexGuard},
@@ -14,22 +14,22 @@ use crate::{
     voter::Replies,
 };
 
-/// A hold that has ended here while its votes are passed on. Dropped, it gives back those that were
-/// not.
+/// A hold that has ended while its votes are passed on to a parked one. Dropping it gives back the
+/// votes that were not passed on.
 #[derive(Debug)]
 pub(in crate::hold) struct Detached {
     pub(in crate::hold) hold: Arc<Hold>,
     longest: Duration,
     frees_at: Moment,
-    /// What is left of the time for which it may be held.
+    /// What is left of its limit.
     pub(in crate::hold) left: Option<Duration>,
 }
 
 impl Detached {
-    /// Its votes were not passed on: too few answered, or had one.
-    pub(in crate::hold) async fn failed(self, votes: Votes) -> Error {
+    /// The error if its votes were not passed on: too few voters answered, or had one.
+    pub(in crate::hold) async fn error(self, votes: Votes) -> Error {
         if votes.lacks_majority() {
-            return self.hold.found_gone(votes).await;
+            return self.hold.votes_are_gone(votes).await;
         }
         self.hold.unconfirmed(self.frees_at, votes.into_verdicts())
     }
@@ -43,7 +43,7 @@ impl Drop for Detached {
 }
 
 impl Hold {
-    /// Takes one entry away, and says when. A hold that is lost says why.
+    /// Takes one entry away, and says when. Fails if the hold is lost.
     fn take_entry(&self) -> Result<(MutexGuard<'_, HoldState>, Moment), Error> {
         let mut state = self.state();
         let now = self.now();
@@ -58,8 +58,10 @@ impl Hold {
         Err(self.lost())
     }
 
-    /// Takes one entry away; the last one ends the hold, and hands it on or gives its votes back.
-    /// All that is to be sent has left when this returns; what comes of it can be waited for.
+    /// Takes one entry away. The last one ends the hold, and hands it on or gives its votes back.
+    // No `async fn`: all that is to be sent has left when this returns, also if nobody polls what
+    // it returns. So a guard can be dropped anywhere
+    // (`a_guard_dropped_outside_any_runtime_releases`).
     pub(in crate::hold) fn leave(&self) -> impl Future<Output = Result<(), Error>> {
         let left = self.take_entry().map(|(mut state, now)| {
             if state.count > 0 {
@@ -77,28 +79,30 @@ impl Hold {
             let Some((replies, frees_at)) = left? else { return Ok(()) };
             let votes = self.confirm(replies, None, frees_at.is_some()).await;
             if votes.lacks_majority() {
-                return Err(self.found_gone(votes).await);
+                return Err(self.votes_are_gone(votes).await);
             }
             match frees_at {
                 Some(frees_at) if !votes.frees_majority() => {
                     Err(self.unconfirmed(frees_at, votes.into_verdicts()))
                 }
-                // For the entries that are left the local count counts; renewals tell it again.
+                // Entries are left: what the client counts is decisive, and renewals send it again.
                 _ => Ok(()),
             }
         }
     }
 
-    /// More voters have no vote of it than a majority can do without.
-    async fn found_gone(&self, votes: Votes) -> Error {
-        let (loss, verdicts) = match self.marks_of_force().await {
+    /// Ends the hold as lost: so many voters have no vote of it that it cannot have a majority.
+    async fn votes_are_gone(&self, votes: Votes) -> Error {
+        // A release answers only whether there was a vote. One more question tells a forced end
+        // from lost data; a round trip more is no matter where the hold is lost anyway.
+        let (loss, verdicts) = match self.ask_if_revoked().await {
             Some(marks) => (HoldLoss::Revoked, marks),
             None => (HoldLoss::Vanished, votes.into_verdicts()),
         };
-        self.found_lost(loss, verdicts)
+        self.end_as_gone(loss, verdicts)
     }
 
-    /// Takes its only entry away, and ends it here. Its votes are left to the hold that parks it.
+    /// Takes its only entry away, and ends the hold. Its votes are left to the hold that parks it.
     pub(in crate::hold) fn detach(self: &Arc<Self>) -> Result<Detached, Error> {
         let (mut state, now) = self.take_entry()?;
         if state.count > 0 {
@@ -108,6 +112,8 @@ impl Hold {
             return Err(Error::invalid(why));
         }
         let (longest, limit) = (state.longest, state.lease.limit());
+        // Before the votes are passed on: a guard must not be trusted beside whoever resumes the
+        // hold (guarantee 14).
         if !crate::mutant!("detached_hold_is_trusted") {
             self.end(&mut state, End::Released);
         }
@@ -123,9 +129,9 @@ impl Hold {
         self.coordinator.panel().ask_all(&self.record.release(&self.id, left), now)
     }
 
-    /// Takes one entry away as [`leave`](Self::leave) does, but gives no vote back: those of the
-    /// last entry end with their leases, or after this time. Answers come where voters have to be
-    /// told.
+    /// Takes one entry away as [`leave`](Self::leave) does, but leaves the votes to their leases,
+    /// or to `time` if that is shorter. With the answers of voters that are told to shorten the
+    /// lease.
     pub(in crate::hold) fn keep(&self, time: Option<Duration>) -> Result<Option<Replies>, Error> {
         let (mut state, now) = self.take_entry()?;
         if state.count > 0 {
@@ -144,14 +150,14 @@ impl Hold {
         Ok(replies)
     }
 
-    /// Ends the hold because its client does; `None` where it had ended before.
+    /// Ends the hold because its client is closed. `None`: nothing is to be given back.
     pub(crate) fn close(&self) -> Option<Replies> {
         let mut state = self.state();
         if state.end.is_some() {
             return None;
         }
         if self.id.is_parked() {
-            // Its ticket stays good for what is left of the lease.
+            // Its ticket stays good for what is left of the lease: another client may resume it.
             self.end(&mut state, End::Closed);
             drop(state);
             self.count_end(self.now());
@@ -160,20 +166,20 @@ impl Hold {
         Some(self.end_and_release(state, End::Closed, self.now()))
     }
 
-    /// Waits until a majority has confirmed what [`close`](Self::close) has sent. Votes that were
-    /// gone before are not in anybody's way.
+    /// Waits until a majority has confirmed what [`close`](Self::close) has sent.
     pub(crate) async fn closed(&self, replies: Replies, due: Moment) -> Result<(), Error> {
         let now = self.now();
         let frees_at = now + self.state().longest;
         let votes = self.confirm(replies, Some(due.since(now)), false).await;
+        // Votes that were gone before keep the lock from nobody.
         if votes.lacks_majority() || votes.frees_majority() {
             return Ok(());
         }
         Err(self.unconfirmed(frees_at, votes.into_verdicts()))
     }
 
-    /// Counts the answers to a release, for this time at most; else for the lease. `is_last`: it
-    /// gives the votes back, which may be asked for again.
+    /// Counts the answers to a release, for `time` at most or otherwise for the lease. `is_last`:
+    /// the release gives the votes back, and can be sent again.
     pub(in crate::hold) async fn confirm(
         &self,
         mut replies: Replies,
@@ -211,50 +217,51 @@ impl Hold {
     ) -> Replies {
         self.end(&mut state, end);
         let replies = self.coordinator.give_back(&self.record, &self.id, state.longest, now);
-        // Whoever is next in line asks behind the release.
+        // Only now: the next task in the local queue asks the voters, and its request has to leave
+        // behind the release.
         state.succession = None;
         drop(state);
         self.count_end(now);
         replies
     }
 
-    /// Gives the hold to the next task in line, as it was granted: nothing was asked for since
-    /// then, so its lease and its count are what they were, and enough of the lease is left for a
-    /// grant. Whether it did.
+    /// Gives the hold to the next task in the local queue, and says whether it did.
+    // Only as it was granted: if nothing was asked for since then, its lease and its count are what
+    // the next owner would get, and the minimum validity is left.
     fn hand_on(&self, state: &mut HoldState, now: Moment) -> bool {
-        let Self { coordinator, record, id, rules, started, seen, .. } = self;
+        let Self { coordinator, record, id, rules, started, seen_before, .. } = self;
         let is_as_granted = state.support().is_as_granted() && rules.is_in_time(*started, now);
-        // Where it stays, what it would have gone by is dropped behind the release.
+        // If it is not handed on, the right to do so is dropped behind the release.
         let Some((tenure, succession)) = &mut state.succession else { return false };
         let Some(next) = tenure.next(now).filter(|_| is_as_granted) else { return false };
         let handed_on = succession.hand_on(|| {
-            let claim = Claim::of_held(coordinator, record, id, *rules, *seen);
+            let claim = Claim::of_held(coordinator, record, id, *rules, *seen_before);
             let support = Arc::clone(&state.support);
             Won::handed_on(claim, (*started, *rules), self.stored, support, next)
         });
         if handed_on {
-            // The line ends when nobody stands there any more.
+            // It keeps the local queue, which is to go with its last task.
             state.succession = None;
             self.end(state, End::Released);
         }
         handed_on
     }
 
-    /// From now on nobody here has it, and nobody renews it.
+    /// From now on nobody trusts the hold, and nobody renews it.
     fn end(&self, state: &mut HoldState, end: End) {
         state.end = Some(end);
         state.lease.end();
         if let Some(place) = state.place.take() {
             self.holds.agenda.remove(place);
         }
-        self.over.change(|over| *over = true);
+        self.ended.change(|ended| *ended = true);
         if self.id.is_parked() {
-            // It has no guard that would.
+            // Other holds are removed by their last guard. A parked one has none.
             self.holds.remove(self);
         }
     }
 
-    /// It has ended at this moment. Recorders are told of it when no mutex is held.
+    /// Counts the end. Call it when no mutex is held, as it calls recorders of metrics.
     fn count_end(&self, now: Moment) {
         let series = self.series();
         series.held.change(-1.0);
