@@ -1,72 +1,76 @@
-//! What differs from kind to kind of lock: a row of data for each.
+//! What the kinds of locks differ in: a row of data for each.
 
 use crate::{
     proto::{HoldId, HolderKind, LockKind},
     scripts::{Script, election, mutex, rw, semaphore},
 };
 
-/// One kind of lock: its scripts, and how its keys are called.
+/// One kind of lock: its scripts, and the names of its keys.
 ///
-/// A script's header names its keys and arguments. A key is called as its label says,
-/// `<stem>:<label>`, unless `names` says otherwise, and the record is called `lock` too. So a new
-/// kind is its Lua and one more of these.
+/// A script's header names its keys and arguments by labels. A key is called `<stem>:<label>`,
+/// unless `names` says otherwise; the label of the record is `lock`. So a new kind is its Lua and
+/// one more of these rows.
+// Data, and no trait with an implementation for each kind: four of these made the same requests by
+// hand, six times over.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing of a kind")]
 pub(crate) struct Kind {
-    /// As metrics and traces call it.
+    /// Its name in metrics and traces.
     pub(crate) name: &'static str,
-    /// As operators call it.
+    /// Its name for users and operators.
     pub(crate) lock: LockKind,
     /// What a hold of it does with it.
     pub(crate) holder: fn(&HoldId) -> HolderKind,
-    /// Several may have it at once.
+    /// Several holds may have it at once.
     pub(crate) is_shared: bool,
     /// Its holds have tokens.
     pub(crate) is_fenced: bool,
-    /// Waiters get it in the order of asking. Otherwise only one task of a client at a time has a
-    /// place in the queue, and voters remove a place whose client does not hear its call.
+    /// Waiters get it in the order of asking. Otherwise one task of a client at a time has a place
+    /// in the queue, and voters remove a place whose client does not listen when they wake it.
     pub(crate) is_fair: bool,
     /// Programs of another library lock by the same records. Their release publishes on the lock's
-    /// channel, and calls nobody in our queue.
+    /// channel, and wakes nobody in our queue.
     pub(crate) is_foreign: bool,
-    /// What such a lock is whose waiters stand in a queue of that library's, and the script that
-    /// asks whether any do: their order is not ours.
+    /// What the other library calls a lock with a queue of its own, and the script that asks
+    /// whether anybody waits there.
     pub(crate) foreign_queue: Option<(&'static str, &'static Script)>,
-    /// Whoever is refused has a place in a queue.
+    /// Waiters have places in a queue on the voters.
     pub(crate) has_queue: bool,
     /// Voters forget its latest token some time after its last hold.
+    // Not Redisson's: Java counts on from what it finds, and from 1 where nothing is left.
     pub(crate) forgets_fence: bool,
-    /// What its names begin with, behind `<prefix>:{<name>}`.
+    /// What the names of its keys begin with, behind `<prefix>:{<name>}`.
     pub(crate) stem: &'static str,
     /// What the name of its record ends with, behind that.
     pub(crate) record: &'static str,
-    /// What stands before and behind the stem, for keys and channels not called by their labels.
+    /// The keys and channels that are not called by their labels, with what stands before and
+    /// behind the stem.
     pub(crate) names: &'static [(&'static str, [&'static str; 2])],
-    /// The label of what tells it from all other locks, where its record does not.
+    /// The label of the key that no other lock has, if the record is not it.
     pub(crate) identity: Option<&'static str>,
-    /// The label by which the other side of a read/write lock is known.
+    /// The label of the key that identifies the other side of a read/write lock.
     pub(crate) other_side: Option<&'static str>,
-    /// What its holder may have besides, at once: who writes may read.
+    /// The kind that its holder may have besides, at once: a writer may read.
     pub(crate) grants: Option<&'static Kind>,
     /// What the ids of its holds end with.
     pub(crate) ending: &'static str,
     pub(crate) acquire: &'static Script,
     pub(crate) renew: &'static Script,
     pub(crate) release: &'static Script,
-    /// None: its leases cannot be shortened.
+    /// `None`: its leases cannot be shortened.
     pub(crate) shorten: Option<&'static Script>,
     /// Ends a named hold by force.
     pub(crate) end: &'static Script,
-    /// Takes out who waits, and what is none of its records.
+    /// Deletes its queue, and values under its keys that no lock has written.
     pub(crate) clear: &'static Script,
-    /// Says who has it and who waits, and how many lists that is answered with.
+    /// Says who has it and who waits; and the number of lists in the answer.
     pub(crate) look: (&'static Script, usize),
-    /// Says who leads, of an election.
+    /// Says who leads an election.
     pub(crate) leader: Option<&'static Script>,
 }
 
 impl PartialEq for Kind {
-    /// Each is one static.
+    // Each kind is one static.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }
@@ -101,6 +105,8 @@ pub(crate) static MUTEX: Kind = Kind {
 };
 
 /// The same lock as the mutex of its name.
+// With the same records and the same queue: otherwise the two would not exclude each other, and a
+// plain waiter would pass the fair ones (`mutex_passes_the_queue`).
 pub(crate) static FAIR_MUTEX: Kind = Kind { name: "fair_mutex", is_fair: true, ..MUTEX };
 
 /// Its record has the leader's value in place of a count.
@@ -169,12 +175,13 @@ pub(crate) static SEMAPHORE: Kind = Kind {
     ..MUTEX
 };
 
-/// All that a client has forms for from its beginning.
+/// The kinds for which a client makes forms when it connects.
 pub(super) static ALL: [&Kind; 7] =
     [&MUTEX, &FAIR_MUTEX, &ONCE, &ELECTION, &READ, &WRITE, &SEMAPHORE];
 
-/// Of which kind of lock a key shows who has it or who waits, by what stands behind
-/// `<prefix>:{<name>}`. Fences, and the marks of holds that were ended by force, last longer.
+/// The kind of lock that is held or waited for if this key exists. `end`: what the key has behind
+/// `<prefix>:{<name>}`.
+// Only records and queues: tokens, and the marks of forced ends, last longer than holds.
 pub(crate) fn kind_of(end: &str) -> Option<LockKind> {
     let shows = |kind: &&&Kind| {
         end.strip_prefix(kind.stem).is_some_and(|end| end == kind.record || end == ":queue")

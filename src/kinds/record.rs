@@ -1,48 +1,59 @@
 //! One lock of a client, and every request that is made for it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use super::{AnnouncedValue, form::Form, kind::Kind};
+use super::{form::Form, kind::Kind};
 use crate::{
     keys::{Prefix, Word},
-    proto::{Done, HoldId, HoldIds, LockName, Note, Rules, SlotOrder, Slots, Ticket, Token},
+    proto::{
+        Done, HoldId, HoldIds, LeaderValue, LockName, Note, Proclaimed, Rules, SlotOrder, Slots,
+        Ticket, Token,
+    },
     scripts::{Script, mutex, once},
+    sync::lock,
     voter::{Call, Request, sha1_hash},
 };
 
 /// What is asked of a voter.
 #[derive(Clone, Debug)]
 pub(crate) struct Ask<'a> {
-    /// None: it is nobody's.
+    /// The hold that asks; `None` for a question that no hold asks.
     pub(crate) hold: Option<&'a HoldId>,
     /// How often the owner has entered, this time included.
+    // Absolute, and not by how much it changes: a request that arrives twice has the effect of one
+    // (law 5, `claim_adds_up`).
     pub(crate) count: u32,
-    /// Of a hold that is ended by force: for how long its mark stays.
+    /// The lease; for a forced end, how long the mark of the hold stays.
     pub(crate) lease: Duration,
-    /// Of the place in the queue, where it is fixed.
+    /// The ticket of the place in the queue, once it is fixed.
     pub(crate) ticket: Option<Ticket>,
-    /// The least that its token may be; once it has one, that. `None`: it has none.
+    /// The least number that its token may be; its token, once it has one. `None`: it has none.
     pub(crate) token: Option<Token>,
-    /// All voters have lately renewed this hold in full: where it has the vote, it needs no look at
-    /// anything else.
+    /// A brief renewal: the voter looks only for the vote.
+    // All voters have renewed the hold in full before. A full renewal also looks for a forced end
+    // and at the token, which is three keys in place of one.
     pub(crate) is_known: bool,
-    /// To be given the vote where nobody has it. A renewal is not, unless the voter has said so:
-    /// where the answer is lost that it had none, nobody would ever know.
+    /// Whether the voter gives the vote if nobody has it.
+    // A renewal is given none unless the voter has said that the vote is gone. Otherwise, if that
+    // answer is lost, nobody would ever learn of the loss (`vote_is_given_anew_unasked`).
     pub(crate) is_anew: bool,
-    /// Of a semaphore: before which none of its slots may be, or, when it is renewed, its slots.
+    /// Of a semaphore: its slots, for a renewal; otherwise the slots before which it takes none.
     pub(crate) slots: Option<&'a Slots>,
     /// The place that leaves the queue.
     pub(crate) place: Option<&'a HoldId>,
-    /// Of a semaphore: the slot from which on it is asked who has them.
+    /// Of a semaphore: the first slot of which the voter says who has it.
     pub(crate) from: u64,
     /// The firing that is done.
     pub(crate) done: Option<Done>,
-    /// The hold that has the vote, and passes it on by this secret.
+    /// The hold that has the vote and passes it on, and the secret for that.
     pub(crate) passes: Option<(&'a HoldId, &'a Arc<str>)>,
 }
 
 impl<'a> Ask<'a> {
-    /// What a first request asks that has nothing more to say.
+    /// A first request for a hold.
     pub(crate) fn new(hold: &'a HoldId, lease: Duration) -> Self {
         Self {
             hold: Some(hold),
@@ -66,37 +77,40 @@ impl<'a> Ask<'a> {
 pub(crate) struct LockInfo {
     pub(crate) kind: &'static Kind,
     pub(crate) name: LockName,
-    /// Tells this lock from all others of the client.
+    /// A name that no other lock of the client has.
     pub(crate) key: Arc<str>,
-    /// Of how many permits a semaphore is.
+    /// How many permits a semaphore has.
     pub(crate) permits: Option<u16>,
-    /// The key of the other side of a read/write lock. Whoever writes reads at once; whoever reads
-    /// and wants to write would wait for itself.
+    /// The key of the other side of a read/write lock.
     pub(crate) other_side: Option<Arc<str>>,
-    /// What its user says of the holds.
+    /// The user's note on the holds.
     pub(crate) note: Option<Note>,
     /// How many permits are wanted; 1 of any other lock.
     wanted: u16,
-    /// The record.
+    /// The name of the record.
     lock: Arc<str>,
-    /// What the names of the other keys have in common.
+    /// What the names of the other keys begin with.
     stem: Arc<str>,
     form: Arc<Form>,
 }
 
 impl LockInfo {
-    /// How long a place in its queue counts that does not ask again; `None` where there is no
-    /// queue.
+    /// How long voters keep a place in its queue whose waiter does not ask again. `None`: there is
+    /// no queue.
     pub(crate) fn waiting(&self) -> Option<Duration> {
         self.form.waiting
     }
 
-    /// How long after one bid the next one must follow, so that its place goes on to count.
+    /// How long after one bid the next must follow, so that voters keep the place.
+    // A third: the place outlives a request that is lost, also if the next one is late.
     pub(crate) fn refresh(&self) -> Option<Duration> {
         self.form.waiting.map(|waiting| waiting / 3)
     }
 
-    /// A fresh place in the queue. A voter removes one without an order if its client has gone.
+    /// The id of a new place in the queue.
+    // It says whether the lock has an order. Without one, a voter removes a place whose client does
+    // not listen, and wakes the next; with one, that would let later callers pass (law 4,
+    // `unheard_fair_waiter_is_passed`).
     pub(crate) fn fresh_place(&self, ids: &HoldIds) -> HoldId {
         if self.kind.is_fair { self.fresh(ids) } else { self.noted(ids.fresh_unordered()) }
     }
@@ -117,7 +131,7 @@ impl LockInfo {
         }
     }
 
-    /// In which order a hold looks for free slots; `None` where there are none.
+    /// In which order a hold looks for free slots. `None`: the lock has no slots.
     pub(crate) fn slot_order(&self, hold: &HoldId) -> Option<SlotOrder> {
         self.permits.map(|permits| SlotOrder::of(hold, permits))
     }
@@ -126,7 +140,7 @@ impl LockInfo {
         self.kind.names.iter().any(|(label, _)| *label == "channel")
     }
 
-    /// What a key or a channel is called that a header names.
+    /// The name of a key or a channel, by its label in a script's header.
     fn name_of(&self, label: &'static str) -> Word<'_> {
         if label == "lock" {
             return (&self.lock).into();
@@ -138,16 +152,16 @@ impl LockInfo {
     }
 }
 
-/// From where a lock is asked for.
+/// What stands behind a request for a lock.
 #[derive(Clone, Debug)]
 enum AskedFrom {
-    /// From nowhere yet.
+    /// Nothing.
     Anywhere,
-    /// From a place in the queue.
+    /// A place in the queue.
     Place(HoldId),
-    /// From under a write of the same owner.
+    /// A write of the same owner, under which it reads.
     Write(HoldId),
-    /// From this hold, which passes its votes on: it is detached, or it is parked and is resumed.
+    /// A hold that passes its votes on, as it is detached or resumed.
     Hold { former: HoldId, secret: Arc<str> },
 }
 
@@ -156,12 +170,12 @@ enum AskedFrom {
 pub(crate) struct LockRecord {
     info: Arc<LockInfo>,
     asked_from: AskedFrom,
-    /// What the candidate says that asks for it.
+    /// The value of the candidate that asks for it.
     announced: Option<Arc<AnnouncedValue>>,
 }
 
 impl LockRecord {
-    /// A lock of this client's own. `permits`: of a semaphore, how many it has and how many of
+    /// A lock whose keys have our names. `permits`: of a semaphore, how many it has and how many of
     /// them are wanted.
     pub(crate) fn own(
         prefix: &Prefix,
@@ -177,7 +191,7 @@ impl LockRecord {
         Self::new(name, [lock, stem], form, permits)
     }
 
-    /// A lock whose record is called `lock`; the names of its other keys have `stem` in common.
+    /// A lock whose record is called `lock`, and whose other keys begin with `stem`.
     pub(crate) fn new(
         name: LockName,
         [lock, stem]: [Arc<str>; 2],
@@ -193,7 +207,7 @@ impl LockRecord {
         let key = match (wanted, kind.identity) {
             (1, Some(label)) => info.name_of(label).into(),
             (1, None) => Arc::clone(&info.lock),
-            // Who has some enters again by asking for as many.
+            // An owner enters again only by asking for as many as it has.
             (many, _) => format!("{} {many}", info.lock).into(),
         };
         let other_side = kind.other_side.map(|label| info.name_of(label).into());
@@ -201,7 +215,7 @@ impl LockRecord {
         Self { info, asked_from: AskedFrom::Anywhere, announced: None }
     }
 
-    /// The same with what its user says of the holds.
+    /// The same with a note on its holds.
     pub(crate) fn noted(mut self, note: Option<Note>) -> Self {
         Arc::get_mut(&mut self.info).expect("it was just made").note = note;
         self
@@ -212,7 +226,7 @@ impl LockRecord {
         Self { announced: Some(Arc::clone(announced)), ..self.clone() }
     }
 
-    /// What the candidate says of itself who asks with this.
+    /// The value of the candidate that asks with this.
     pub(crate) fn announced(&self) -> Option<&AnnouncedValue> {
         self.announced.as_deref()
     }
@@ -222,7 +236,7 @@ impl LockRecord {
         Self { asked_from: AskedFrom::Place(place.clone()), ..self.clone() }
     }
 
-    /// The lock that this one grants to its own holder, as it is asked for under that hold.
+    /// The read of the same name, as it is asked for under a write.
     pub(crate) fn under(&self, hold: &HoldId) -> Option<Self> {
         let LockInfo { kind, name, lock, stem, form, .. } = &*self.info;
         let grants = kind.grants?;
@@ -235,13 +249,13 @@ impl LockRecord {
         Some(Self { asked_from: AskedFrom::Write(hold.clone()), ..read })
     }
 
-    /// The same as it passes from that hold to the one that parks or resumes it.
+    /// The same, as it passes from this hold to the one that parks or resumes it.
     pub(crate) fn passed_on(&self, former: &HoldId, secret: &Arc<str>) -> Self {
         let (former, secret) = (former.clone(), Arc::clone(secret));
         Self { asked_from: AskedFrom::Hold { former, secret }, ..self.clone() }
     }
 
-    /// Where the hold resumes a parked one: that.
+    /// The parked hold that it resumes.
     pub(crate) fn resumes(&self) -> Option<&HoldId> {
         match &self.asked_from {
             AskedFrom::Hold { former, .. } if former.is_parked() => Some(former),
@@ -257,21 +271,21 @@ impl LockRecord {
         self.info.kind
     }
 
-    /// What an attempt is measured by.
     pub(crate) fn rules(&self) -> Rules {
         self.info.form.rules
     }
 
-    /// The channel on which changes are published, for observers of an election and for programs of
-    /// another library. Made when it is asked for: few listen.
+    /// The channel for observers of an election, and for programs of another library.
+    // Made when it is asked for, as few listen.
     pub(crate) fn channel(&self) -> Option<Arc<str>> {
         self.info.has_channel().then(|| self.info.name_of("channel").into())
     }
 
-    /// A client may have several lines of tasks that want a place in the queue of one lock. This is
-    /// the name of the one for this record. All in one line have the same to wait for: readers whom
-    /// writers go on to pass would hold up those behind them that let none pass.
-    pub(crate) fn line(&self) -> &'static str {
+    /// The name of the local queue for this record: a client may have several for one lock.
+    // One for each preference of readers. In one for all, 512 readers that let writers pass would
+    // hold up the readers behind them that let none pass
+    // (`a_reader_that_lets_no_writer_pass_is_not_behind_those_that_do`).
+    pub(crate) fn local_queue_name(&self) -> &'static str {
         self.info.form.turn()
     }
 
@@ -280,6 +294,8 @@ impl LockRecord {
         match &self.asked_from {
             AskedFrom::Write(hold) => ids.under(hold),
             AskedFrom::Anywhere | AskedFrom::Place(_) => self.info.fresh(ids),
+            // The id has the hash of the secret: so voters can check the secret without a field for
+            // it in the record, and whoever reads the record cannot resume the hold.
             AskedFrom::Hold { former, secret } => match former.hash() {
                 Some(hash) if former.is_parked() => ids.resuming(hash),
                 _ => ids.parked(&sha1_hash(secret)[..HoldId::HASH]),
@@ -295,8 +311,9 @@ impl LockRecord {
         self.ask_as_candidate(self.kind().acquire, ask)
     }
 
-    /// Has the token of an attempt stored that is not won before a majority has done so. One that
-    /// only gets what a former hold has makes no vote anew.
+    /// Has the token of an attempt stored that a majority has granted.
+    // An attempt that only gets the votes of a former hold makes no vote anew: a hold could be
+    // resumed where nobody has the lock any more (guarantee 14).
     pub(crate) fn store_token(&self, ask: &Ask<'_>) -> Call {
         let is_anew = ask.is_anew && !matches!(self.asked_from, AskedFrom::Hold { .. });
         self.ask_as_candidate(self.kind().renew, &Ask { is_anew, ..ask.clone() })
@@ -312,8 +329,8 @@ impl LockRecord {
         self.request(self.kind().renew, ask, said.as_deref())
     }
 
-    /// Sets how often the hold is entered. At 0 the voter takes its vote back, takes the place out
-    /// of the queue, and calls the next waiter.
+    /// Sets how often the hold is entered. At 0 the voter takes its vote back, removes the place
+    /// from the queue, and wakes the next waiter.
     pub(crate) fn release(&self, hold: &HoldId, count: u32) -> Call {
         let place = match &self.asked_from {
             AskedFrom::Place(place) => Some(place),
@@ -322,13 +339,16 @@ impl LockRecord {
         self.give_back(&Ask { count, place, ..Ask::new(hold, self.info.form.lease()) })
     }
 
-    /// Gives back what an attempt got, and stays in the queue. What came from a parked hold goes
-    /// back to that: whoever has the ticket can try again.
+    /// Gives back the votes of an attempt, and stays in the queue. Votes that came from a parked
+    /// hold go back to it.
+    // While it has the votes of a minority, a waiter's ticket counts there: without its place, a
+    // later caller would win (law 4, `undo_leaves_the_queue`).
     pub(crate) fn undo(&self, hold: &HoldId) -> Call {
         if let AskedFrom::Hold { former, secret } = &self.asked_from
             && former.is_parked()
             && !crate::mutant!("failed_resume_frees_the_lock")
         {
+            // Whoever has the ticket can try again.
             let passes = Some((hold, secret));
             let ask = Ask { passes, ..Ask::new(former, self.info.form.lease()) };
             return self.request(&mutex::PASS, &ask, None);
@@ -343,25 +363,27 @@ impl LockRecord {
         self.request(self.kind().release, ask, None)
     }
 
-    /// Lets the lease of a hold end sooner; `None` where its record cannot.
+    /// Lets the lease of a hold end sooner. `None`: locks of this kind cannot.
     pub(crate) fn shorten(&self, hold: &HoldId, lease: Duration) -> Option<Call> {
         Some(self.request(self.kind().shorten?, &Ask::new(hold, lease), None))
     }
 
-    /// Ends a named hold, which has so many slots of a semaphore; its mark stays for `marker`.
+    /// Ends a hold by force. `slots`: how many of a semaphore it has. `marker`: how long its mark
+    /// stays.
     pub(crate) fn end(&self, hold: &HoldId, slots: u16, marker: Duration) -> Call {
         self.request(self.kind().end, &Ask::new(hold, marker), None).weighing(slots)
     }
 
-    /// Takes out who waits, and what is none of its records.
+    /// Deletes its queue, and values under its keys that no lock has written.
     pub(crate) fn clear(&self) -> Call {
         self.question(self.kind().clear, 0)
     }
 
-    /// Asks who has it and who waits; of a semaphore for the slots from `from` on, as many as one
-    /// call may tell.
+    /// Asks who has it and who waits; of a semaphore for the slots from `from` on.
     pub(crate) fn look(&self, from: u64) -> Call {
         let (look, _) = self.kind().look;
+        // As much as the most slots that one answer may name: a server answers nobody else
+        // meanwhile.
         let weight = if self.info.permits.is_some() { Slots::AT_ONCE } else { 1 };
         self.question(look, from).weighing(weight)
     }
@@ -371,8 +393,8 @@ impl LockRecord {
         Some(self.question(self.kind().leader?, 0))
     }
 
-    /// Asks which firing is done, and has it stored where this one is later. Without a hold
-    /// whoever has the vote.
+    /// Asks which firing is done, and has this one stored if it is later. Without a hold, whoever
+    /// has the vote.
     pub(crate) fn note_done(&self, hold: Option<&HoldId>, done: Option<Done>) -> Call {
         let nobody = HoldId::parse("");
         let ask = Ask { hold, done, ..Ask::new(&nobody, self.info.form.lease()) };
@@ -384,7 +406,7 @@ impl LockRecord {
         self.question(&once::FORGET, 0)
     }
 
-    /// What a queue of another library's is called, and the question who waits there.
+    /// What the other library calls a lock with a queue, and the question who waits there.
     pub(crate) fn look_for_foreign_queue(&self) -> Option<(&'static str, Call)> {
         let (what, look) = self.kind().foreign_queue?;
         Some((what, self.question(look, 0)))
@@ -396,7 +418,7 @@ impl LockRecord {
         self.request(script, &ask, None)
     }
 
-    /// Fills in what the header of a script names. `said`: what a candidate says of itself.
+    /// Fills in the labels in the header of a script. `said`: the value of a candidate.
     fn request(&self, script: &'static Script, ask: &Ask<'_>, said: Option<&str>) -> Call {
         let LockInfo { form, permits, wanted, .. } = &*self.info;
         let slots = ask.slots.map(Slots::text);
@@ -438,7 +460,38 @@ fn whole_millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether this is so.
 fn flag(is_so: bool) -> Word<'static> {
     if is_so { "1".into() } else { Word::NOTHING }
+}
+
+/// The value of a candidate, or of a leader, as its requests carry it.
+#[derive(Debug)]
+pub(crate) struct AnnouncedValue(Mutex<Proclaimed>);
+
+impl AnnouncedValue {
+    pub(crate) fn of(value: LeaderValue) -> Arc<Self> {
+        // The candidate has the first version. So a late request of the candidate never replaces
+        // what its renewals have stored.
+        let version = Proclaimed::FIRST + 1;
+        Arc::new(Self(Mutex::new(Proclaimed { version, token: None, value })))
+    }
+
+    /// From now on every renewal carries this value.
+    pub(crate) fn change(&self, value: LeaderValue) {
+        let mut latest = lock(&self.0);
+        *latest = Proclaimed { version: latest.version + 1, token: None, value };
+    }
+
+    /// The text of a candidate that asks for the vote with this floor.
+    // Without a token: only whoever has won knows it, and observers name no leader before they see
+    // one. A candidate that gives up is never named (`candidate_says_that_it_leads`).
+    fn first(&self, floor: Option<Token>) -> String {
+        let token = floor.filter(|_| crate::mutant!("candidate_says_that_it_leads"));
+        Proclaimed { version: Proclaimed::FIRST, token, ..lock(&self.0).clone() }.to_text()
+    }
+
+    /// The text of a renewal.
+    fn latest(&self, token: Option<Token>) -> String {
+        Proclaimed { token, ..lock(&self.0).clone() }.to_text()
+    }
 }
