@@ -1,5 +1,5 @@
-//! What one asks about a lock of any kind without a hold of it; for operators also ending what
-//! should not go on.
+//! Questions about a lock of any kind that need no hold of it; and how operators end holds by
+//! force.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -19,10 +19,11 @@ use crate::{
 };
 
 /// How long a voter may take to name its locks.
+// It looks at all of its keys, in many steps, so that nobody else waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Looks at the locks of a client's voters, whoever holds them, and ends holds by force: for
-/// operators and tools.
+/// Looks at all locks of a client's voters, and ends holds of any client by force: for operators
+/// and tools.
 ///
 /// Made by [`Quorate::admin`](crate::Quorate::admin), or for locks of Redisson by
 /// [`Redisson::admin`](crate::Redisson::admin). Each call names a lock by its kind and its name. A
@@ -97,7 +98,7 @@ impl Admin {
         kind: LockKind,
         name: &str,
     ) -> impl Future<Output = Result<LockView, Error>> + Send + use<> {
-        inspect(&self.handle(name), kind_to_look_at(kind))
+        inspect(&LockHandle::new(&self.parts, name), kind_to_look_at(kind))
     }
 
     /// Looks for locks that somebody holds or waits for, on all voters. Every server is asked for
@@ -143,6 +144,7 @@ impl Admin {
         limit: usize,
     ) -> FoundLocks {
         let mut found = FoundLocks { locks: Vec::new(), is_complete: false, missing: Vec::new() };
+        // The names of another library's locks have nothing in common that could be searched for.
         if self.parts.dialect.is_some() {
             return found;
         }
@@ -150,7 +152,8 @@ impl Admin {
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
         let keys = coordinator.settings().keys.clone();
         let search = KeySearch { keys, kind_of, names, limit };
-        // All are asked before the first is waited for.
+        // All are asked before the first answer is awaited: together they take as long as the
+        // slowest.
         let asked: Vec<_> = panel.voters.iter().map(|voter| voter.search(search.clone())).collect();
         let due = clock.now() + PATIENCE;
         let (mut locks, mut is_complete) = (BTreeSet::new(), true);
@@ -172,13 +175,13 @@ impl Admin {
         found
     }
 
-    /// Ends one hold by force, whoever has it, and wakes the next waiter. All other holds are left
+    /// Ends one hold of any client by force, and wakes the next waiter. All other holds are left
     /// alone. Says how many voters have confirmed it: a majority.
     ///
     /// The holder learns at its next renewal that the lock is lost; with a fixed lease, which is
-    /// not renewed, at its deadline; and in any case at its next call that asks the voters. Each
-    /// of its calls then says that it was ended by force. Until then it believes to hold the lock,
-    /// so this is for operators who know that it is gone or stuck. For 50 ms the tasks of its client
+    /// not renewed, at its deadline; and in any case at its next call that asks the voters. Each of
+    /// its calls then says that it was ended by force. Until then it believes to hold the lock, so
+    /// this is for operators who know that it is gone or stuck. For 50 ms the tasks of its client
     /// can also hand a mutex on that was ended.
     ///
     /// # Errors
@@ -223,6 +226,8 @@ impl Admin {
         let (lock, hold) = (self.lock(kind, name), hold.clone());
         async move {
             let (handle, record) = lock?;
+            // It must be held somewhere: a mark for a hold that nobody has would stay on all voters
+            // for a lease, and the caller would take a typing error for an ended hold.
             let seen = LockView::new(handle.name(), kind, ask_all(&handle, &record).await?);
             let Some(held) = seen.all_holders().into_iter().find(|held| held.hold == hold) else {
                 let kind = proto::Kind::NotHolding { lock: handle.name().into(), hold };
@@ -232,9 +237,10 @@ impl Admin {
         }
     }
 
-    /// Ends by force whatever is held of a lock, whoever has it: each hold with all its entries, all
-    /// readers, all permits, and what is [kept](crate::MutexGuard::keep_for). The queue stays as it
-    /// is: who waits comes in its order. Says which holds were ended; none where nobody holds it.
+    /// Ends by force all holds of a lock, of any client: each hold with all its entries,
+    /// all readers, all permits, and what is [kept](crate::MutexGuard::keep_for). The queue stays
+    /// as it is: who waits comes in its order. Says which holds were ended; none where nobody holds
+    /// it.
     ///
     /// For each of them it does what [`end`](Self::end) does. What is acquired after the voters
     /// have named the holds is not ended.
@@ -316,6 +322,7 @@ impl Admin {
         let lock = self.lock(kind, name);
         async move {
             let (handle, record) = lock?;
+            // Before the holds are ended: a value of another type makes every other script fail.
             let answers = ask(&handle, &record, &record.clear()).await?;
             let cleared = answers.iter().any(|answer| answer.as_ref().is_ok_and(Answer::is_done));
             Ok(!end_all(&handle, &record).await?.is_empty() || cleared)
@@ -323,7 +330,7 @@ impl Admin {
     }
 
     /// Has all voters forget which firing of the [`Once`](crate::Once) of this name is done: the
-    /// next one that is asked for is due. Says whether any was known.
+    /// next one that is asked for is due. Says whether a voter had one.
     ///
     /// # Errors
     ///
@@ -346,7 +353,7 @@ impl Admin {
         }
     }
 
-    /// Copies which firings of all [`Once`](crate::Once)s are done to those voters that do not know
+    /// Copies which firings of all [`Once`](crate::Once)s are done to the voters that do not store
     /// it, until a majority of each set does; says how many jobs there are. For a [change of the
     /// voters](crate::Builder::replacing), by a client in the step *both*, before the old ones are
     /// left: `quorate copy-once` does that, and `quorate doctor` says whether it was done. Every
@@ -367,7 +374,8 @@ impl Admin {
             let answers = ask(&handle, &record, &record.note_done(None, None)).await?;
             let latest = answers.iter().flatten().filter_map(Answer::done).max();
             if latest.is_some() && !crate::mutant!("done_is_not_copied") {
-                // Whoever answers has stored it, or a later one.
+                // A voter that answers has stored it, or a later one. It needs no vote for that:
+                // what one voter has stored is done, whoever holds the lock now.
                 ask(&handle, &record, &record.note_done(None, latest)).await?;
             }
         }
@@ -388,6 +396,8 @@ impl Admin {
         let of_done = |end: &str| (end == ":once:done").then_some(LockKind::Once);
         let found = self.clone().found(of_done, "*".into(), usize::MAX).await;
         let panel = self.parts.coordinator.panel();
+        // A majority of each set was asked: a mark that a majority stores is on one of these
+        // voters.
         let is_asked = |voter: usize| {
             let label = &**panel.voters[voter].label();
             found.missing.iter().all(|missing| missing.voter != label)
@@ -401,18 +411,15 @@ impl Admin {
         Ok(found.locks.into_iter().map(|lock| lock.name).collect())
     }
 
-    fn handle(&self, name: &str) -> LockHandle {
-        LockHandle::new(&self.parts, name)
-    }
-
     fn lock(&self, kind: LockKind, name: &str) -> Result<(LockHandle, LockRecord), Error> {
-        let handle = self.handle(name);
+        let handle = LockHandle::new(&self.parts, name);
         let record = handle.record(kind_to_look_at(kind))?;
         Ok((handle, record))
     }
 }
 
-/// One whose scripts do for all locks of the name.
+/// The kind whose scripts see all holds of a lock.
+// The fair mutex has the keys of the plain one, and the writer's scripts know the readers.
 fn kind_to_look_at(kind: LockKind) -> &'static Kind {
     match kind {
         LockKind::Mutex => &FAIR_MUTEX,
@@ -423,7 +430,7 @@ fn kind_to_look_at(kind: LockKind) -> &'static Kind {
     }
 }
 
-/// What all voters say, and who leads an election.
+/// What all voters say about a lock; of an election also who leads.
 pub(super) fn inspect(
     handle: &LockHandle,
     kind: &'static Kind,
@@ -436,13 +443,13 @@ pub(super) fn inspect(
             return Ok(LockView::new(handle.name(), kind, voters.await?));
         }
         let (voters, leader) = tokio::join!(voters, handle.coordinator().ask_who_leads(&record));
-        // Where that cannot be known, what each voter says is shown all the same.
+        // Without an answer to that, what each voter says is shown all the same.
         let leader = leader.ok().flatten();
         Ok(LockView { leader, ..LockView::new(handle.name(), kind, voters?) })
     }
 }
 
-/// Whether the votes of a majority are given; of one set of voters, where there are two.
+/// Whether a majority has given its votes. Of two sets of voters one is enough.
 pub(super) fn is_locked(
     handle: &LockHandle,
     kind: &'static Kind,
@@ -452,7 +459,8 @@ pub(super) fn is_locked(
         let record = record?;
         let quorum = coordinator.panel().quorum;
         let (lock, (_, lists)) = (record.kind().lock, record.kind().look);
-        // Only a holder that excludes all others is in the answer itself; others are in its lists.
+        // The answer itself names a holder that excludes all others. Readers and permits are in its
+        // lists.
         let is_given = |answer: &Outcome<Answer>| {
             let answer = answer.as_ref().ok()?;
             let holds = || {
@@ -473,24 +481,26 @@ pub(super) fn is_locked(
         if say(&answers, false) || answers.iter().all(|answer| is_given(answer).is_some()) {
             return Ok(false);
         }
-        // Those that did not answer decide.
+        // The voters that did not answer decide, so neither yes nor no is true (law 9).
         Err(coordinator.unanswered(&record, &answers, started))
     }
 }
 
+/// What each voter says about a lock.
 async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterView>, Error> {
     let (kind, (_, lists)) = (record.kind().lock, record.kind().look);
     let read = |answer: Outcome<Answer>| LockSeen::read(&answer?, lists);
     let panel = handle.coordinator().panel();
     let answers = ask(handle, record, &record.look(0)).await?;
     let done = if kind == LockKind::Once {
-        // Boxed: a look at other locks is no larger for it.
+        // In a box, so that the future of a look at another kind is no larger.
         let asked = Box::pin(async { ask(handle, record, &record.note_done(None, None)).await });
         asked.await?
     } else {
         Vec::new()
     };
     let done = |voter: usize| done.get(voter)?.as_ref().ok()?.done().map(FiringDone::from);
+    // As of now and not of the question: it says whether a vote counts for a hold that asks next.
     let now = handle.coordinator().clock().now();
     let quarantined = |(voter, answer): (usize, &Outcome<Answer>)| {
         let only = Shard { voter, number: ONLY };
@@ -499,6 +509,8 @@ async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterVi
     };
     let quarantined: Vec<_> = answers.iter().enumerate().map(quarantined).collect();
     let mut seen: Vec<_> = answers.into_iter().map(read).collect();
+    // A server answers nobody else while it makes an answer, so a long list of permits comes in
+    // parts.
     while let Some(from) = seen.iter().flatten().filter_map(|seen| seen.next).min() {
         let more = ask(handle, record, &record.look(from)).await?.into_iter().map(read);
         let add = |(seen, more): (Outcome<LockSeen>, Outcome<_>)| Ok(seen?.go_on(from, more?));
@@ -513,7 +525,8 @@ async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterVi
     Ok(seen.into_iter().zip(quarantined).enumerate().map(view).collect())
 }
 
-/// Ends all that is held now, by name: a hold that comes from now on is none that was to be ended.
+/// Ends all that is held now.
+// Each hold by its id: one that is acquired meanwhile was not meant, and stays.
 async fn end_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<HoldId>, Error> {
     let views = ask_all(handle, record).await?;
     let holders = LockView::new(handle.name(), record.kind().lock, views).all_holders();
@@ -521,20 +534,20 @@ async fn end_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<HoldId>
     Ok(holders.into_iter().map(|held| held.hold).collect())
 }
 
-/// Ends a named hold; says how many voters have confirmed it.
+/// Ends a named hold. Returns how many voters have confirmed it.
 async fn end(handle: &LockHandle, record: &LockRecord, held: &Holder) -> Result<usize, Error> {
     let Holder { hold, slots, ttl, .. } = held;
-    // It is remembered for longer than the holder, which renews from a third of its lease on, can
-    // go on without its vote.
+    // The mark lasts for longer than the holder can go on without this vote: otherwise a late
+    // renewal would bring the hold back. The holder renews from a third of its lease on.
     let left = ttl.unwrap_or_default().min(Settings::LONGEST_LEASE);
     let marker = (left * 4).max(handle.settings().lease);
-    // Only that of a semaphore has slots.
+    // Only a hold of a semaphore has slots.
     let slots = u16::try_from(slots.len().max(1)).unwrap_or(u16::MAX);
     let answers = ask(handle, record, &record.end(hold, slots, marker)).await?;
     Ok(answers.iter().filter(|answer| answer.is_ok()).count())
 }
 
-/// What every voter answers that does so in time.
+/// The answers of all voters that come in time.
 async fn ask(
     handle: &LockHandle,
     record: &LockRecord,

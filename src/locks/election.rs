@@ -41,9 +41,9 @@ lock! {
     ///
     /// # The value
     ///
-    /// It stands on the voters with the hold of the leader, and ends with it. It has at most 4096
-    /// bytes, text or not, and the leader can [replace](Leadership::proclaim) it. Everybody who may
-    /// read the voters' data can read it.
+    /// The voters store it with the hold of the leader, and delete it with the hold. It has at most
+    /// 4096 bytes, text or not, and the leader can [replace](Leadership::proclaim) it. Everybody
+    /// who may read the voters' data can read it.
     ///
     /// A service whose replicas take turns for as long as they run calls [`lead`](Self::lead).
     ///
@@ -55,7 +55,7 @@ lock! {
     Election;
 
     /// The lease of a leader, renewed from a third of it on. It is also the longest time for which
-    /// a dead leader stands in the way of the next. Default: the client's.
+    /// a dead leader keeps the next one from leading. Default: the client's.
     lease(lease: Duration);
 
     /// The longest time for which a candidate may lead before it has to campaign again, as
@@ -118,7 +118,7 @@ impl Election {
         campaign;
 
         /// Leads if nobody leads and nobody waits to; `None` otherwise. It does not pass those who
-        /// wait, and stands in no queue itself.
+        /// wait, and waits in no queue itself.
         ///
         /// # Errors
         ///
@@ -166,7 +166,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// [`is_no_quorum`](Error::is_no_quorum): it cannot be known. Too few voters answered, or they
+    /// [`is_no_quorum`](Error::is_no_quorum): nobody can say. Too few voters answered, or they
     /// may have forgotten whom they voted for, or the candidate that has their votes has not
     /// confirmed that it leads; what each of them said is in the error.
     /// [`is_invalid`](Error::is_invalid): the name or the lease cannot be used.
@@ -260,8 +260,9 @@ pub struct Leadership(pub(super) Entry, pub(super) Signal<bool>);
 
 impl Leadership {
     fn new(entry: Entry) -> Self {
-        // Only who has won knows it: until it says so, observers name no leader. Nobody waits for
-        // that, and what is lost of it the next renewal says.
+        // This renewal confirms that it leads. Only the winner knows that it has won, and until a
+        // majority stores its confirmation, observers name no leader (guarantee 11). Nobody waits
+        // for it: a confirmation that is lost goes with the next renewal.
         entry.renew_soon();
         Self(entry, Signal::new(false))
     }
@@ -276,7 +277,7 @@ impl Leadership {
         self.0.id()
     }
 
-    /// How many voters are known to have given it their votes, as of the last renewal.
+    /// How many voters have given it their votes, as of the last renewal.
     pub fn votes(&self) -> usize {
         self.0.votes()
     }
@@ -420,7 +421,7 @@ impl fmt::Debug for Leadership {
     }
 }
 
-// Who leads, as it changes.
+// A stream of who leads.
 
 /// Who leads an [`Election`](crate::Election), by what the voters say together.
 #[derive(Clone, Debug)]
@@ -430,7 +431,7 @@ pub enum Observed {
     Leader(Leader),
     /// Nobody leads: no candidate can have a majority.
     NoLeader,
-    /// Whether anybody leads cannot be known: too few voters answer, or those that do may have
+    /// Nobody can say whether anybody leads: too few voters answer, or those that do may have
     /// forgotten whom they voted for, or the candidate that has their votes has not confirmed that
     /// it leads. The error has what each of them said.
     Unknown(Error),
@@ -446,7 +447,8 @@ pub enum Observed {
 #[must_use = "it does nothing until it is polled"]
 pub struct Observer {
     name: String,
-    /// In a mutex that nobody waits for, so that it may be shared.
+    /// In a mutex that nobody waits for.
+    // `BoxStream` is not `Sync`, and a public type should be.
     stream: Mutex<BoxStream<'static, Observed>>,
 }
 
@@ -469,7 +471,7 @@ fn changes(
     coordinator: Arc<Coordinator>,
     asked: LockRecord,
 ) -> impl Stream<Item = Observed> + Send {
-    // Nothing is sent before it is polled.
+    // In a future, as a stream that nobody polls must not subscribe to anything.
     let begin = async move { ElectionWatch::start(&coordinator, asked) };
     stream::once(begin).flat_map(|watch| {
         stream::unfold(watch, async |mut watch| {

@@ -1,6 +1,6 @@
-//! What every guard does.
+//! What all guards can do.
 
-/// Makes the guard of a lock: `$acquire` is the call on a client that gives one.
+/// Makes the type of a guard. `$acquire`: the call on a client that returns one, for the examples.
 macro_rules! guard {
     ($(#[$about:meta])* $name:ident, $acquire:literal) => {
         $(#[$about])*
@@ -24,10 +24,10 @@ macro_rules! guard {
                 self.0.id()
             }
 
-            /// How many voters are known to have given it their votes: those that granted when it
-            /// was acquired or, since then, renewed last. A majority at first, and more as the
-            /// others answer; a voter that lost its data gives its vote again at a renewal. Of a
-            /// mutex that another task handed on: those that were known then.
+            /// How many voters have given it their votes, by their latest answers. A majority at
+            /// first, and more as the others answer. A voter that lost its data gives its vote
+            /// again at a renewal. Of a mutex that another task handed on: as many as that task
+            /// had.
             pub fn votes(&self) -> usize {
                 self.0.votes()
             }
@@ -66,8 +66,7 @@ macro_rules! guard {
                 self.0.lost()
             }
 
-            /// What can be known of the hold without a guard of it: for work that outlives this
-            /// one, or that is spawned.
+            /// A view of the hold, for work that is spawned or that outlives this guard.
             pub fn view(&self) -> HoldView {
                 self.0.view()
             }
@@ -334,7 +333,7 @@ macro_rules! guard {
     };
 }
 
-/// Gives the guard of a lock that one holds at a time its token.
+/// Gives the guard of an exclusive lock its token.
 macro_rules! token {
     ($name:ident, $acquire:literal) => {
         impl $name {

@@ -1,4 +1,4 @@
-//! What every lock is asked for with, whatever its kind.
+//! The settings of a lock, the calls that take it, and what every kind has in common.
 
 use std::{
     fmt, mem,
@@ -21,13 +21,13 @@ pub(crate) struct LockParts {
     pub(crate) coordinator: Arc<Coordinator>,
     pub(crate) holds: Arc<Holds>,
     pub(crate) forms: Arc<Forms>,
-    /// None: locks as ours are.
+    /// How another library writes its locks. `None`: these are locks of ours.
     pub(crate) dialect: Option<&'static dyn Dialect>,
 }
 
 impl Drop for LockParts {
-    /// In a forked process the client is not dropped: what is dropped with it may be locked there
-    /// for ever.
+    // In a forked process the client is leaked: to drop it would lock mutexes that a thread of the
+    // parent may have locked at the fork, which nobody unlocks there.
     fn drop(&mut self) {
         if self.coordinator.gate().is_forked() {
             mem::forget((Arc::clone(&self.coordinator), Arc::clone(&self.holds)));
@@ -41,32 +41,34 @@ impl fmt::Debug for LockParts {
     }
 }
 
-/// Which lock, for whom, and for how long.
+/// A lock with the settings of its user: which lock, for whom, and for how long.
 #[derive(Clone)]
 pub(crate) struct LockHandle {
     pub(crate) parts: Arc<LockParts>,
-    /// What the caller called it: it is checked when the lock is asked for.
+    /// As the user gave it.
+    // It is checked by the call that asks for the lock: to make a lock needs no error then.
     name: Arc<str>,
     owner: Option<Owner>,
     lease: Duration,
     renewed: bool,
     hold_at_most: Option<Duration>,
-    /// What the caller says of its holds: it is checked as the name is.
+    /// The note on its holds, which is checked as the name is.
     pub(super) note: Option<Arc<str>>,
-    /// Of a mutex: it is given in the order of asking.
+    /// Of a mutex: waiters get it in the order of asking.
     pub(super) is_fair: bool,
-    /// Of a read/write lock, unless it is as any other.
+    /// Of a read/write lock, if it is set.
     pub(crate) preference: Option<Preference>,
-    /// Of a semaphore; as many as one can have where nobody has named a number.
+    /// The number of permits of a semaphore. `None`: the most that there can be.
     pub(super) permits: Option<u32>,
-    /// What calls ask with: for a kind that one holder has alone, and for a shared one. Each is
-    /// made with its first call.
+    /// The records by which calls ask: of an exclusive kind, and of a shared one.
+    // Each is made by the first call that needs it, and then shared: its names of keys are long,
+    // and a read/write lock that is only read needs none to write.
     records: [OnceLock<Result<LockRecord, Error>>; 2],
 }
 
-/// How another library writes its locks, where not as ours are.
+/// How another library writes its locks.
 pub(crate) trait Dialect: Sync {
-    /// Its lock in place of ours of this kind.
+    /// The record of its lock, in place of ours of this kind.
     fn record(&self, handle: &LockHandle, kind: &'static Kind) -> Result<LockRecord, Error>;
 }
 
@@ -92,6 +94,7 @@ impl LockHandle {
         Self { owner: Some(*owner), ..self }
     }
 
+    // A clone has the records of before, with the old settings: so each setter makes new ones.
     pub(super) fn lease(self, lease: Duration) -> Self {
         Self { lease, renewed: true, records: Default::default(), ..self }
     }
@@ -121,12 +124,12 @@ impl LockHandle {
         Self { permits: Some(permits), records: Default::default(), ..self }
     }
 
-    /// The lock of this kind and name, as it is asked for.
+    /// The record by which a lock of this kind is asked for.
     pub(super) fn record(&self, kind: &'static Kind) -> Result<LockRecord, Error> {
         self.records[usize::from(kind.is_shared)].get_or_init(|| self.made(kind, 1)).clone()
     }
 
-    /// The same, for so many permits of a semaphore.
+    /// A new record, for so many permits of a semaphore.
     fn made(&self, kind: &'static Kind, wanted: u32) -> Result<LockRecord, Error> {
         let note = self.note.as_deref().map(Note::parse).transpose()?;
         if let Some(dialect) = self.parts.dialect {
@@ -139,8 +142,8 @@ impl LockHandle {
         Ok(LockRecord::own(&self.settings().keys, name, form, permits).noted(note))
     }
 
-    /// The name, and what all locks of the kind have in common that are asked for so; if these, the
-    /// lease and the time for which it may be held can be used.
+    /// The checked name, and the form of the kind with the lease. Fails if a setting cannot be
+    /// used.
     pub(crate) fn form(
         &self,
         kind: &'static Kind,
@@ -164,14 +167,15 @@ impl LockHandle {
         &self.name
     }
 
-    /// The end of a time that begins now. Without any, the voters are asked once, and leave to ask
-    /// them is not waited for. In the queue they would name the waiter before, and not the holder.
+    /// The limit of a call that waits for this time.
     pub(super) fn within(&self, time: Duration) -> Limit {
         let now = self.parts.coordinator.clock().now();
+        // Without any time, the voters are asked once, from no place: in the queue they would name
+        // the waiter before this one, and not the holder. Nor does it wait for leave to ask.
         if time.is_zero() { Limit::Once(now) } else { Limit::Until(now + time) }
     }
 
-    /// Of one who does not wait.
+    /// The limit of a call that does not wait for the lock.
     pub(super) fn once(&self) -> Limit {
         Limit::Once(self.parts.coordinator.patience())
     }
@@ -196,11 +200,13 @@ impl LockHandle {
         let LockParts { coordinator, holds, .. } = &*self.parts;
         let (coordinator, holds) = (Arc::clone(coordinator), Arc::clone(holds));
         let Self { renewed, hold_at_most, owner, .. } = *self;
+        // Not a fair mutex: other clients may wait before the next task of this one (law 4). Not a
+        // fixed lease: it is not renewed, so the next owner would get only the rest of it.
         let hands_on = renewed && *record.kind() == MUTEX;
         LockRequest { coordinator, holds, record, renewed, hands_on, hold_at_most, owner }
     }
 
-    /// As a lock of this type.
+    /// The `Debug` of a lock of this type.
     pub(super) fn show(&self, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct(kind);
         shown
@@ -268,8 +274,8 @@ macro_rules! lock {
                 self.0.name()
             }
 
-            /// Of which kind it is: with the [name](Self::name) it says which lock, as
-            /// [`Admin`](crate::Admin) is told.
+            /// Its kind. [`Admin`](crate::Admin) names a lock by its kind and its
+            /// [name](Self::name).
             pub fn kind(&self) -> $crate::proto::LockKind {
                 $crate::proto::LockKind::$name
             }
@@ -290,10 +296,10 @@ macro_rules! lock {
     };
 }
 
-/// The ways to take a lock, by a request for it: to wait, to try, to wait for a limited time, and
-/// to fail with who has it. Where it is listed, also to work under the lock.
-//
-// Each call owns all that it needs: callers spawn it.
+/// The calls that take a lock: to wait, to try, to wait for a limited time, to fail with the
+/// holder, and, if it is listed, to work under the lock.
+// A macro, as the futures own all that they need, `use<>`, so that callers can spawn them: a
+// generic `async fn` would borrow the lock.
 macro_rules! taking {
     (
         |$self:ident $(, $arg:ident: $type:ty)*| $request:expr => $guard:ident
@@ -352,7 +358,7 @@ macro_rules! taking {
 pub(super) use lock;
 pub(super) use taking;
 
-// What a call does when it is polled. It owns all that it needs: callers spawn it.
+// What these calls do when they are polled.
 
 /// Waits for a lock without a limit.
 pub(super) async fn wait<G>(
@@ -372,7 +378,7 @@ pub(super) async fn enter<G>(
     Ok(request?.enter(limit).await?.map(guard))
 }
 
-/// Enters a lock before the limit, or says who has it.
+/// Enters a lock before the limit, or fails with who has it.
 pub(super) async fn enter_or_busy<G>(
     request: Result<LockRequest, Error>,
     limit: Limit,
@@ -391,19 +397,20 @@ pub(super) async fn work_under<T, E: From<Error>, W: Future<Output = Result<T, E
     after_work(done, entry.release().await)
 }
 
-/// What work under a lock has come to, after the lock was given back.
+/// The result of work under a lock, after the lock was given back.
 pub(crate) fn after_work<T, E: From<Error>>(
     done: Result<T, E>,
     released: Result<(), Error>,
 ) -> Result<T, E> {
     match released {
-        // It was held for as long as there was work. Who is next may have to wait for its end.
+        // The lock was held for as long as there was work, so the work is done. Only the next
+        // holder may have to wait until the lease ends.
         Err(error) if error.is_unconfirmed() => {
             log::tell_here(move || {
                 tracing::warn!(lock = error.lock(), %error, "not released yet");
             });
         }
-        // Else the work has failed, maybe because it was stopped for that, and says so.
+        // If the work failed as well, its error comes first: it may have been stopped by the loss.
         Err(error) if done.is_ok() => return Err(error.into()),
         _ => {}
     }

@@ -31,8 +31,8 @@ impl Election {
     ///   the lead.
     /// - `shutdown` completes while it does not lead: it returns at once.
     ///
-    /// Each loss, and each campaign that fails, is told in the [log](crate#logs) by the warning
-    /// "campaigns again".
+    /// The [log](crate#logs) has a warning, "campaigns again", for each loss and each campaign that
+    /// fails.
     ///
     /// # Errors
     ///
@@ -85,8 +85,7 @@ impl Election {
             let leadership = Arc::new(leadership);
             let worked = leadership.until_worked(shutdown.as_mut(), work(Arc::clone(&leadership)));
             let (done, is_shut_down) = worked.await;
-            // Where the work has left a clone, that keeps the lead. What no majority has confirmed
-            // goes on in the background.
+            // If the work has left a clone, the lead stays with it: it may still be at work.
             let resigned = match Arc::into_inner(leadership) {
                 Some(leadership) => leadership.resign().await,
                 None => Ok(()),
@@ -100,7 +99,7 @@ impl Election {
         }
     }
 
-    /// Between two campaigns.
+    /// The pause between two campaigns.
     pub(crate) fn pause() -> Backoff {
         Backoff::new(Duration::from_millis(100), Duration::from_millis(500))
     }
@@ -127,12 +126,14 @@ impl Election {
             }
             let campaign = tokio::select! {
                 biased;
+                // By the drop, its place leaves the queue and its votes are given back.
                 () = &mut shutdown => return Ok(None),
                 campaign = self.campaign(value) => campaign,
             };
             match campaign {
                 Err(error) if error.is_permanent() => return Err(error),
                 Err(error) => failed = Some(error),
+                // The next trouble is another one: it begins with a short pause.
                 Ok(leadership) => {
                     pause.reset();
                     return Ok(Some(leadership));
@@ -143,11 +144,13 @@ impl Election {
 }
 
 impl Leadership {
-    /// Completes when the work of the leader should come to its end: a grace before the lead is
-    /// lost unless it is renewed, a third of the lease and 10 s at most; once it is lost; and,
-    /// under [`Election::lead`], at the shutdown, after which there is no hurry.
+    /// Completes when the work of the leader should end:
     ///
-    /// It may complete, and a renewal succeed after that: then the client goes on leading.
+    /// - a third of the lease, and 10 s at most, before the lead is lost unless it is renewed;
+    /// - once the lead is lost;
+    /// - under [`Election::lead`], at the shutdown. The lead is renewed until the work has ended.
+    ///
+    /// If a renewal succeeds after that, the client goes on leading.
     ///
     /// # Cancel safety
     ///
@@ -160,7 +163,8 @@ impl Leadership {
         }
     }
 
-    /// Does the work, and tells it of the shutdown if that comes before its end: whether it did.
+    /// Does the work. At a shutdown before its end, it completes [`ending`](Self::ending), and goes
+    /// on with the work. Also says whether there was a shutdown.
     async fn until_worked<T>(
         &self,
         shutdown: impl Future<Output = ()>,
@@ -169,6 +173,7 @@ impl Leadership {
         let mut working = pin!(self.while_leader(work));
         tokio::select! {
             biased;
+            // First: work that ends at the moment of the shutdown has its result.
             done = &mut working => return (done, false),
             () = shutdown => {}
         }

@@ -18,13 +18,10 @@ use crate::{
 /// A lock that can be one of [several](crate::Quorate::lock_all): a mutex, a fair mutex, the name
 /// of a mutex, or a read/write lock to [read](RwLock::reading) or to [write](RwLock::writing).
 #[derive(Clone)]
-pub struct Lockable(ListedLock);
-
-#[derive(Clone)]
-enum ListedLock {
-    /// A mutex of the client that is asked for all.
-    Name(Arc<str>),
-    Lock(Box<OneLock>),
+pub struct Lockable {
+    name: Arc<str>,
+    /// `None`: the mutex of this name, of the client that makes the list.
+    lock: Option<Box<OneLock>>,
 }
 
 #[derive(Clone)]
@@ -35,16 +32,12 @@ struct OneLock {
 
 impl Lockable {
     fn of(handle: LockHandle, kind: &'static Kind) -> Self {
-        Self(ListedLock::Lock(Box::new(OneLock { handle, kind })))
+        Self { name: handle.name().into(), lock: Some(Box::new(OneLock { handle, kind })) }
     }
 
     fn lock_of(self, parts: &Arc<LockParts>) -> OneLock {
-        match self.0 {
-            ListedLock::Name(name) => {
-                OneLock { handle: LockHandle::new(parts, &name), kind: &MUTEX }
-            }
-            ListedLock::Lock(lock) => *lock,
-        }
+        let named = || OneLock { handle: LockHandle::new(parts, &self.name), kind: &MUTEX };
+        self.lock.map_or_else(named, |lock| *lock)
     }
 }
 
@@ -58,7 +51,7 @@ impl From<Mutex> for Lockable {
 /// The mutex of this name.
 impl<N: AsRef<str>> From<N> for Lockable {
     fn from(name: N) -> Self {
-        Self(ListedLock::Name(name.as_ref().into()))
+        Self { name: name.as_ref().into(), lock: None }
     }
 }
 
@@ -76,13 +69,16 @@ impl RwLock {
 
 impl OneLock {
     fn request(&self) -> Result<LockRequest, Error> {
-        // What is given back because another lock could not be had goes to whoever is next.
+        // A lock that is given back because another one was taken must go to the next waiter of any
+        // client. Handed on, it would go to a later task of this one (law 4;
+        // `what_is_held_with_others_is_not_handed_on`).
         Ok(LockRequest { hands_on: false, ..self.handle.request(self.kind)? })
     }
 
-    /// Which lock it is, in an order that is the same for all callers: by the name first. Of ours a
-    /// read/write lock is another one than the mutex of its name; of another library's both are one
-    /// record.
+    /// Its rank in an order of locks that is the same for all callers: by the name first.
+    // With different orders, two callers could each keep what the other waits for. A read/write
+    // lock of ours is another one than the mutex of its name; of Redisson's, both are one record,
+    // so to name both is to name one twice.
     fn rank(&self) -> (&str, bool, bool) {
         let is_foreign = self.handle.parts.dialect.is_some();
         let is_rw = !is_foreign && self.kind.lock == LockKind::RwLock;
@@ -98,14 +94,14 @@ impl OneLock {
 /// # How it waits
 ///
 /// It asks for all locks at once. If all are free, it has them after one round trip. Otherwise it
-/// gives back what it got, and waits for one of those that were taken, with nothing in its hands.
-/// Once it has that one, it asks for all others, and so on. So it does not matter in which order
-/// callers name the locks: nobody waits for ever for somebody who waits for them.
+/// gives back what it got, and waits for one of the locks that were taken, with no lock held. Once
+/// it has that lock, it asks for all others, and so on. So callers may name the locks in any order,
+/// and never wait for each other in a circle.
 ///
-/// Where locks are always taken by somebody, that alone would let callers starve that want several.
-/// So a caller that twice had one lock and not the others takes them one after the other, in the
-/// order of their names, and keeps what it has while it waits in the queue of the next one. All
-/// such callers use the same order, so none waits for ever.
+/// If the locks are busy all the time, callers that want several would starve. So a caller that
+/// twice had one lock and not the others takes them one after the other, in the order of their
+/// names, and keeps what it has while it waits in the queue of the next one. All such callers use
+/// the same order, so none waits for ever.
 ///
 /// A caller that has failed twice may hold a lock, without using it, while it waits for the next
 /// one.
@@ -268,7 +264,7 @@ impl LockAll {
         Limit::Until(self.parts.coordinator.clock().now() + limit)
     }
 
-    /// The request for each of them, if all can be used together.
+    /// The requests for all locks. Fails if they cannot be used together.
     fn requests(&self) -> Result<Vec<LockRequest>, Error> {
         if self.locks.is_empty() {
             return Err(Error::invalid("there is no lock in the list of those to be locked"));
@@ -289,7 +285,7 @@ impl LockAll {
         Ok(requests)
     }
 
-    /// If one of the locks was taken, the error says which, and by whom.
+    /// Acquires all locks. If one is taken at the limit, the error says which, and by whom.
     async fn acquire(self, limit: Limit) -> Result<AllGuard, Error> {
         let (requests, coordinator) = (self.requests()?, &*self.parts.coordinator);
         let mut order: Vec<usize> = (0..requests.len()).collect();
@@ -305,6 +301,8 @@ impl LockAll {
                     continue;
                 }
                 SeveralNext::TakeInOrder(limit) => {
+                    // It keeps a lock while it waits for the next. All such callers have the same
+                    // order, so the one with the highest lock of all waits for nobody of them.
                     for one in got.order.clone() {
                         if !got.wait_for(one, limit).await? {
                             return Err(got.refusal(one));
@@ -313,13 +311,15 @@ impl LockAll {
                 }
                 SeveralNext::GiveUp(one) => return Err(got.refusal(one)),
             }
-            // A lease that is not renewed may have ended while it waited for others.
+            // A fixed lease may have ended while it waited for other locks.
             let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
             let Some(missing) = got.entries.iter().position(lacks) else {
                 let entries: Vec<_> = got.entries.into_iter().flatten().collect();
                 lose_together(&entries);
                 return Ok(AllGuard(entries));
             };
+            // Before it waits: two callers that keep a lock and wait for the other's would wait for
+            // ever.
             if !crate::mutant!("several_keep_what_they_have") {
                 got.entries.fill_with(|| None);
             }
@@ -336,39 +336,40 @@ fn unless_busy(acquired: Result<AllGuard, Error>) -> Result<Option<AllGuard>, Er
     }
 }
 
-/// For so long at least others may take to give back what they got.
+/// The least time that other callers have to give back what they got.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Whether it is not known who has the lock.
+/// Whether nobody could say who has the lock.
 fn is_silence(error: &Error) -> bool {
     error.is_no_quorum() || error.is_overloaded()
 }
 
-/// What a caller has of what it wants.
+/// What a caller has of the locks that it wants.
 struct Got<'a> {
     coordinator: &'a Coordinator,
     requests: Vec<LockRequest>,
-    /// The places of the locks in an order that is the same for all callers.
+    /// The locks by rank: an order that is the same for all callers.
     order: Vec<usize>,
     entries: Vec<Option<Entry>>,
-    /// Why it is not known whether a lock is free, where too few voters answered at last.
+    /// The error if too few voters answered the last request.
     silence: Option<Error>,
-    /// The last one that was refused, and what the voters said.
+    /// The last lock that was refused, and what the voters said.
     taken: Option<(usize, Refusal)>,
 }
 
 impl Got<'_> {
-    /// Why the caller does not have all, or that one.
+    /// Why the caller does not have all locks, or does not have `one`.
     fn refusal(self, one: usize) -> Error {
+        // Law 9: if too few voters answered, it is not true that another hold has the lock.
         if let Some(error) = self.silence {
             return error;
         }
-        // Nothing was refused where a lease has ended while it waited for another lock.
+        // Nothing was refused if a lease has ended while it waited for another lock.
         let (taken, refusal) = self.taken.unwrap_or((one, Refusal::default()));
         self.coordinator.busy(&self.requests[taken].record, refusal)
     }
 
-    /// Takes note of what came of a request.
+    /// Notes the outcome of a request.
     fn note(&mut self, one: usize, entered: Result<Entry, NotGranted>) -> Result<(), Error> {
         match entered {
             Ok(entry) => {
@@ -381,7 +382,7 @@ impl Got<'_> {
         Ok(())
     }
 
-    /// Waits for one; whether it has it then.
+    /// Waits for one lock, and says whether it has it then.
     async fn wait_for(&mut self, one: usize, limit: Limit) -> Result<bool, Error> {
         self.silence = None;
         match self.requests[one].enter_unless_refused(limit).await {
@@ -393,7 +394,8 @@ impl Got<'_> {
         Ok(self.entries[one].is_some())
     }
 
-    /// Asks for all that it does not have, at one moment, and waits for none, or not for long.
+    /// Asks for all locks that it does not have, at one moment. Waits for none; a caller that only
+    /// tries waits for a moment.
     async fn ask(&mut self, limit: Limit) -> Result<(), Error> {
         self.silence = None;
         let (clock, once) = (self.coordinator.clock(), limit.once(self.coordinator.patience()));
@@ -404,7 +406,7 @@ impl Got<'_> {
         let heard = join_all(asked).await;
         for (one, entered) in heard {
             match entered {
-                // A caller that may wait asks again, and fails if that goes on.
+                // Not an error yet: a caller that may wait asks again, and fails if that goes on.
                 Err(NotGranted::Failed(error)) if is_silence(&error) => self.silence = Some(error),
                 entered => {
                     refused |= matches!(entered, Err(NotGranted::Held(_)));
@@ -412,6 +414,7 @@ impl Got<'_> {
                 }
             }
         }
+        // One lock that is taken is the answer, whatever is not known of the others.
         if refused {
             self.silence = None;
         }
@@ -421,8 +424,10 @@ impl Got<'_> {
         Ok(())
     }
 
-    /// Who tries, and got the first of the locks and not all, waits so long for each of the others:
-    /// those who got these alone give them back now.
+    /// Lets a caller that got the first lock, but not all, wait for each of the others for this
+    /// time.
+    // Callers that got only later ones give them back now. So of several that try at one moment,
+    // one gets all (`of_ten_that_try_the_same_three_locks_at_once_one_has_them`).
     async fn outlast(&mut self, time: Duration) -> Result<(), Error> {
         if self.entries[self.order[0]].is_none() || self.silence.is_some() {
             return Ok(());
@@ -430,7 +435,7 @@ impl Got<'_> {
         for one in self.order.clone() {
             let limit = Limit::Until(self.coordinator.clock().now() + time);
             if self.entries[one].is_none() && !self.wait_for(one, limit).await? {
-                // It was refused before.
+                // It was refused before, and that is the answer, not the silence of now.
                 self.silence = None;
                 break;
             }
@@ -441,9 +446,9 @@ impl Got<'_> {
 
 impl fmt::Debug for Lockable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            ListedLock::Name(name) => f.debug_struct(MUTEX.name).field("name", name).finish(),
-            ListedLock::Lock(lock) => lock.fmt(f),
+        match &self.lock {
+            None => f.debug_struct(MUTEX.name).field("name", &self.name).finish(),
+            Some(lock) => lock.fmt(f),
         }
     }
 }
@@ -459,8 +464,8 @@ impl fmt::Debug for OneLock {
 /// Proof that this client holds all locks of a [`LockAll`](crate::LockAll), for as long as
 /// [`is_held`](Self::is_held) says so.
 ///
-/// They stand or fall together: when one of them is lost, this guard is, and the others are given
-/// back. Dropping it releases all of them in the background: dropping never blocks and never fails.
+/// When one of them is lost, all are: this guard is lost, and the others are given back. Dropping
+/// it releases all of them in the background: dropping never blocks and never fails.
 #[must_use = "the locks are released when the guard is dropped"]
 pub struct AllGuard(Vec<Entry>);
 
@@ -577,6 +582,8 @@ impl AllGuard {
     /// Dropping the future releases the locks, except those for which a majority has stored `time`
     /// already.
     pub async fn keep_for(self, time: Duration) -> Result<(), Error> {
+        // Before the others end: afterwards each of them is lost, and the cause could not be told
+        // from the locks that ended with it.
         let lost = first_loss(&self.0);
         let kept = join_all(self.0.into_iter().map(|entry| entry.keep_for(time))).await;
         lost.map_or_else(|| kept.into_iter().collect(), Err)

@@ -29,26 +29,26 @@ lock! {
     /// is a hold of its own, so a second `lock()` waits for the first guard. Acquisitions by one
     /// owner are one hold: the second enters at once.
     ///
-    /// Waiters of one process stand in line and come in the order of asking, and the first of them
+    /// Waiters of one process wait in a local queue, in the order of asking, and the first of them
     /// waits in a queue on the voters. So a release wakes one waiter, however many there are, and
-    /// no process starves. If others stood in line when the lock was granted, a release hands it on
-    /// to the next of them without asking the voters: for 64 tasks or 50 ms, then other processes
-    /// have their turn. The guards that follow one another like this have the same
-    /// [`hold`](MutexGuard::hold), and each a higher [`token`](MutexGuard::token).
+    /// no process starves. If other tasks were in the local queue when the lock was granted, a
+    /// release hands it on to the next of them without asking the voters: for 64 tasks or 50 ms,
+    /// then other processes have their turn. The guards that follow one another like this have the
+    /// same [`hold`](MutexGuard::hold), and each a higher [`token`](MutexGuard::token).
     ///
     /// # The fair mutex
     ///
     /// Between processes a plain mutex promises no order. One that is made by
     /// [`Quorate::fair_mutex`](crate::Quorate::fair_mutex) is given in the order of asking: first
     /// come, first served, over all voters and all clients. It is the same lock as the plain mutex
-    /// of its name, with the same queue and the same calls.
+    /// of its name, with the same queue and the same methods.
     ///
-    /// Each call of [`lock`](Self::lock) that finds the lock taken stands in the queue on the
+    /// Each call of [`lock`](Self::lock) that finds the lock taken has a place in the queue on the
     /// voters, with a ticket that a majority has agreed on and that never changes afterwards.
     /// Everybody who asks after that comes later. In `select!` in a loop, keep the future: a new
     /// one has a new place, at the end.
     ///
-    /// A release calls the first in the queue and nobody else. A waiter that gives up leaves at
+    /// A release wakes the first in the queue and nobody else. A waiter that gives up leaves at
     /// once; one that dies is passed over after the [waiter
     /// deadline](crate::Builder::waiter_deadline) (5 s), and a holder that dies when its lease
     /// ends. How long the lock is held does not change the order. [`try_lock`](Self::try_lock) does
@@ -59,7 +59,7 @@ lock! {
     /// - The order of two that ask at the same time, within the round trip or two until the tickets
     ///   of both are fixed.
     /// - The order between different clients, where more than 512 tasks of one client wait. Only
-    ///   512 of them stand in the queue at the same time. The others wait in the client, in their
+    ///   512 of them are in the queue at the same time. The others wait in the client, in their
     ///   order, until one of these enters or leaves.
     /// - The place of a waiter, if so many voters forget it that no majority has it any more: they
     ///   restarted without their data, or were out of reach for longer than the waiter deadline.
@@ -143,12 +143,12 @@ lock! {
     /// What the lock is held for: any text of at most 200 bytes without control characters. An
     /// empty one is none.
     ///
-    /// Everybody who is told of the hold can read the note: in an error
+    /// Everybody who can see the hold can read the note: in an error
     /// ([`Error::holder`](crate::Error::holder)), from [`inspect`](Self::inspect), in the log, and
-    /// by `quorate status`. It stands on the servers, in the [id](crate::HoldId::note) of the hold and
-    /// of its place in the queue, so put no secret into it. The hold keeps the note of the call
-    /// that was granted: an owner that enters again with another one changes nothing. One that is
-    /// handed over by a [ticket](crate::MutexGuard::detach_for) has none.
+    /// by `quorate status`. It is stored on the servers, in the [id](crate::HoldId::note) of the
+    /// hold and of its place in the queue, so put no secret into it. The hold keeps the note of the
+    /// call that was granted: an owner that enters again with another one changes nothing. One that
+    /// is handed over by a [ticket](crate::MutexGuard::detach_for) has none.
     ///
     /// A mutex is [handed on](Self) only to a task that asks with the same note. Tasks with notes
     /// of their own ask the voters each.
@@ -176,7 +176,6 @@ lock! {
 }
 
 impl Mutex {
-    /// The same, given in the order of asking.
     pub(crate) fn fair(self) -> Self {
         Self(self.0.fair())
     }
@@ -235,8 +234,8 @@ impl Mutex {
         ///
         /// # Cancel safety
         ///
-        /// Dropping the future gives up the place in line, and undoes on all voters whatever was
-        /// sent.
+        /// Dropping the future gives up the place in the queue, and undoes on all voters whatever
+        /// was sent.
         ///
         /// # Examples
         ///
@@ -482,8 +481,8 @@ guard! {
 token!(MutexGuard, "mutex(\"invoice:42\").lock()");
 
 impl MutexGuard {
-    /// Detaches the hold from this client, for whoever has the ticket to
-    /// [resume](crate::Quorate::resume) it: another task, or another process with the same voters.
+    /// Detaches the hold from this client. Another task, or another process with the same voters,
+    /// [resumes](crate::Quorate::resume) it with the ticket.
     /// Nobody else gets the lock in between.
     ///
     /// From the first poll on nobody has the lock. The hold is *parked*: this client goes on
@@ -497,9 +496,9 @@ impl MutexGuard {
     ///
     /// # Errors
     ///
-    /// After each of them there is no ticket, and the lock is released, as if the guard was dropped.
-    /// [`is_unconfirmed`](Error::is_unconfirmed): no majority stored the ticket in time; see
-    /// [`Error::frees_in`]. [`is_lost`](Error::is_lost): the lock had been lost before.
+    /// After each of them there is no ticket, and the lock is released, as if the guard was
+    /// dropped. [`is_unconfirmed`](Error::is_unconfirmed): no majority stored the ticket in time;
+    /// see [`Error::frees_in`]. [`is_lost`](Error::is_lost): the lock had been lost before.
     /// [`is_invalid`](Error::is_invalid): the hold is entered more than once (the other guards keep
     /// it), the lock is one of [Redisson](crate::Redisson), or `time` is less than a millisecond.
     /// Guards of other kinds of locks have no such method.

@@ -19,12 +19,12 @@ use crate::{
     proto::{Done, DoneSurvey, Error, HoldId, Rounded, Token},
 };
 
-/// One run that a job is to have: a number that grows from one to the next.
+/// One run that a job is to have. It is a number that grows from one run to the next.
 ///
-/// A number alone, as that of a build, is made by `from`. One of a time is compared with the
-/// voters' clocks: it is refused if the time is a minute ahead of them, or so far back that voters
-/// may have [forgotten](Once::keep) it. All that start one job should make its firings in the same
-/// way.
+/// `from` makes one of a number alone, such as that of a build. A firing that is made of a time is
+/// compared with the voters' clocks: it is refused if the time is a minute ahead of them, or so far
+/// back that voters may have [forgotten](Once::keep) the firing. All programs that start one job
+/// should make its firings in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Firing {
     number: u64,
@@ -33,8 +33,7 @@ pub struct Firing {
 }
 
 impl Firing {
-    /// The run of this time, as a scheduler has told it. Its number is that of whole seconds since
-    /// 1970.
+    /// The run of this time, as a scheduler gives it. Its number is the whole seconds since 1970.
     pub fn at(time: SystemTime) -> Self {
         let at = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self { number: at.as_secs(), at: Some(at) }
@@ -102,9 +101,9 @@ impl<T> From<FiringDone> for OnceOutcome<T> {
 ///
 /// Made by [`Quorate::once`](crate::Quorate::once). Another lock than the mutex of its name.
 ///
-/// Whoever comes while another is at work waits for it: to take over if that one fails or dies, and
-/// to pass if it has done the work. Work that fails is not done. Whoever comes later passes, for as
-/// long as voters [remember](Self::keep) the firing.
+/// A caller that comes while another one is at work waits for it: to take over if the other fails
+/// or dies, and to pass if the other has done the work. Work that fails is not done. A caller that
+/// comes later passes, for as long as voters [remember](Self::keep) the firing.
 ///
 /// # What is guaranteed
 ///
@@ -145,10 +144,12 @@ pub struct Once {
     is_noted_before: bool,
 }
 
-/// So far ahead of the voters' clocks the time of a firing may be.
+/// How far ahead of the voters' clocks the time of a firing may be.
+// A firing that is done closes the job for all earlier ones: by a machine whose clock is a year
+// ahead, for a year.
 const AHEAD: Duration = Duration::from_secs(60);
 
-/// The longest time for which voters may be told to remember a firing.
+/// The longest time for which voters can remember a firing.
 const LONGEST: Duration = Duration::from_secs(400 * 24 * 3600);
 
 impl Once {
@@ -214,14 +215,16 @@ impl Once {
                 ControlFlow::Continue(guard) => guard,
                 ControlFlow::Break(done) => return Ok(done.into()),
             };
-            // Work that fails drops the guard.
+            // Work that fails drops the guard: the firing is not done, and the next caller may do
+            // it.
             let value = guard.entry.try_while_held(work(guard.token())).await?;
-            // Whatever becomes of the lock from now on: the work is done.
+            // The work is done, whatever becomes of the lock from now on. An error here would hide
+            // its result, so the outcome says whether the mark is stored.
             Ok(OnceOutcome::Ran { value, marked: guard.done().await.is_ok() })
         }
     }
 
-    /// Waits for the lock, for those who work under the guard by themselves, and end with
+    /// Waits for the lock and returns its guard. Work under the guard, and end with
     /// [`OnceGuard::done`]. `None`: this firing is done, or a later one.
     ///
     /// # Errors
@@ -278,6 +281,7 @@ impl Once {
             let bounds = format!("the longest lease of {least} and 400 days");
             return Err(Error::invalid(format!("`keep` of {keep} is not between {bounds}")));
         }
+        // Lua has numbers of 53 bits: above that, two firings could be one.
         if firing.number >= Done::MOST {
             let what = format!("the firing {} is 2^53 or more", firing.number);
             return Err(Error::invalid(what));
@@ -285,8 +289,8 @@ impl Once {
         self.handle.request(&ONCE)
     }
 
-    /// The firing is due here, or this one is done. The lock is given back in the background then,
-    /// and where that cannot be known.
+    /// The guard if the firing is to be done here; otherwise the firing that is done. In that case,
+    /// and after an error, the lock is given back in the background.
     pub(crate) async fn turn(
         self,
         firing: Firing,
@@ -313,20 +317,24 @@ impl Once {
         Ok(ControlFlow::Continue(OnceGuard { entry, to_note }))
     }
 
-    /// What is done, where this firing has passed.
+    /// The latest firing that is done, if it is this one or a later one.
     async fn look(&self, firing: Firing, entry: &Entry) -> Result<Option<Done>, Error> {
         let survey = entry.ask_what_is_done().await?;
         self.check_time(firing, &survey)?;
         let Some(latest) = survey.latest() else { return Ok(None) };
         if survey.is_missing(latest.firing) {
-            // A minority may forget it, and a majority one after the other: nobody goes on before a
-            // majority has it, and all others are sent it.
+            // Nobody goes on before a majority stores it again. Voters that lose their data one
+            // after the other would otherwise forget it at last
+            // (`voters_that_lose_their_data_one_after_the_other_forget_no_firing`).
             entry.note_done(latest).await?;
         }
         Ok(Some(latest).filter(|latest| latest.firing >= firing.number))
     }
 
+    /// Fails if the time of the firing is too far from the voters' clocks.
     fn check_time(&self, firing: Firing, survey: &DoneSurvey) -> Result<(), Error> {
+        // By the voters' clocks, as these decide when a mark is forgotten: a machine with a wrong
+        // clock must not do again what is done, nor close the job for others.
         let Some((at, clock)) = firing.at.zip(survey.clock()) else { return Ok(()) };
         let number = firing.number;
         let what = if at > clock + AHEAD {
@@ -410,7 +418,8 @@ impl OnceGuard {
             Some(done) => entry.note_work(done).await,
             None => Ok(()),
         };
-        // Who is next may have to wait for its end.
+        // The firing is stored. An unconfirmed release only lets the next caller wait for the
+        // lease.
         let _ = entry.release().await;
         noted
     }

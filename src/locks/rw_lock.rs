@@ -22,10 +22,10 @@ lock! {
     /// and how. Each read and each write is a *hold* with a lease of its own, renewed by itself: a
     /// reader that dies is gone at its own deadline, whatever other readers do.
     ///
-    /// All waiters stand in one queue on the voters, writers in the order of asking; their
-    /// [`Preference`] decides where readers stand. A release wakes the first writer, or all readers
-    /// before it, and nobody else. A waiter that gives up leaves at once, and one that dies is
-    /// passed over after the [waiter deadline](crate::Builder::waiter_deadline) (5 s).
+    /// All waiters are in one queue on the voters, writers in the order of asking. The
+    /// [`Preference`] of a reader decides where it waits. A release wakes the first writer, or all
+    /// readers before it, and nobody else. A waiter that gives up leaves at once, and one that dies
+    /// is passed over after the [waiter deadline](crate::Builder::waiter_deadline) (5 s).
     ///
     /// # Owners
     ///
@@ -38,7 +38,7 @@ lock! {
     ///
     /// Without an owner nothing shows that two guards are of one task, so a task that holds one and
     /// waits for another may wait for itself for ever: a write waits for the task's own read, and a
-    /// second read stands behind a writer that waits for the first.
+    /// second read waits behind a writer that waits for the first.
     ///
     /// # What is not guaranteed
     ///
@@ -406,9 +406,11 @@ impl WriteGuard {
     pub async fn downgrade(self) -> Result<ReadGuard, Error> {
         let read = self.read().await?;
         match self.release().await {
-            // Then the read may have been given by voters that had forgotten the write.
+            // Voters that had forgotten the write may have given the read: another may have written
+            // before it (law 1).
             Err(error) if error.is_lost() => Err(error),
-            // Too few answers change nothing for the read; the release is sent again.
+            // Too few answers change nothing for the read: the release is sent again until voters
+            // answer, and the lease of the write ends in any case.
             _ => Ok(read),
         }
     }

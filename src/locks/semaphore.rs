@@ -105,7 +105,7 @@ impl Semaphore {
         /// ```
         acquire;
 
-        /// Acquires a permit if one is free and nobody waits; `None` otherwise. It stands in no
+        /// Acquires a permit if one is free and nobody waits; `None` otherwise. It waits in no
         /// queue.
         ///
         /// Of several tries for the last permit at the same moment one succeeds, or none.
@@ -343,7 +343,7 @@ guard! {
 }
 
 fn given_slots(entry: &Entry) -> &Slots {
-    entry.slots().expect("whoever has permits has slots")
+    entry.slots().expect("a hold of a semaphore has slots")
 }
 
 fn numbers(entry: &Entry) -> Vec<u32> {

@@ -61,8 +61,8 @@ pub struct LockView {
     pub voters: Vec<VoterView>,
 }
 
-/// What the voters say about a semaphore: a [`LockView`] of which the number of permits is known,
-/// because who asks names one.
+/// What the voters say about a semaphore: a [`LockView`] that always has the number of permits, as
+/// the caller names one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(transparent))]
 pub struct SemaphoreView {
@@ -74,7 +74,7 @@ pub struct SemaphoreView {
 impl SemaphoreView {
     /// `named`: the number of permits with which it was asked.
     pub(super) fn new(seen: LockView, named: u32) -> Self {
-        // Voters know the number that others have named.
+        // The smallest number applies, so that nobody counts on a permit that voters do not give.
         let permits = seen.permits.map_or(named, |known| known.min(named));
         Self { seen: LockView { permits: Some(permits), ..seen }, permits }
     }
@@ -176,8 +176,8 @@ pub struct Holder {
     pub note: Option<String>,
     /// What it does with the lock.
     pub kind: HolderKind,
-    /// How many entries of its owner stand on the voters: of a mutex and of a write all that there
-    /// are, of a read, a permit and a leader one.
+    /// How many entries of its owner the voters have: of a mutex and of a write all of them; one of
+    /// a read, a permit and a leader.
     pub count: u32,
     /// The numbers of its permits, in ascending order.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
@@ -325,8 +325,9 @@ fn states(voters: &[VoterView]) -> impl Iterator<Item = (usize, &LockState)> {
     voters.iter().enumerate().filter_map(|(voter, view)| Some((voter, view.state.as_ref().ok()?)))
 }
 
-/// The holds that have a majority of a set: each with the same permits, and with the count that a
-/// majority has heard of.
+/// The holds that have a majority of a set with the same permits.
+// With the count that a majority has: a voter that has not got a release or an entry yet does not
+// decide.
 fn holders(voters: &[VoterView], quorum: Quorum) -> Vec<Holder> {
     let mut holds: BTreeMap<_, BTreeMap<usize, &Holder>> = BTreeMap::new();
     for (voter, state) in states(voters) {
@@ -336,6 +337,8 @@ fn holders(voters: &[VoterView], quorum: Quorum) -> Vec<Holder> {
         }
     }
     let mut holds: Vec<_> = holds.into_values().collect();
+    // Holds with a majority of both sets first: the others may be of clients that have one set
+    // alone.
     holds.sort_by_key(|votes| !quorum.reached(|voter| votes.contains_key(&voter)));
     let with_majority = |votes: BTreeMap<usize, &Holder>| {
         let count = least(&votes, quorum, |held| held.count)?;
@@ -346,7 +349,7 @@ fn holders(voters: &[VoterView], quorum: Quorum) -> Vec<Holder> {
     holds.into_iter().filter_map(with_majority).collect()
 }
 
-/// The places that stand on a majority of a set with the same ticket, in order.
+/// The places that a majority of a set stores with the same ticket, in order.
 fn waiting(voters: &[VoterView], quorum: Quorum) -> Vec<Waiting> {
     let mut places: BTreeMap<_, BTreeMap<usize, &Waiting>> = BTreeMap::new();
     for (voter, state) in states(voters) {
@@ -362,14 +365,15 @@ fn waiting(voters: &[VoterView], quorum: Quorum) -> Vec<Waiting> {
 }
 
 /// The highest number that a majority of a set of voters has reached.
+// Not the highest of all: attempts that failed leave higher ones on a minority.
 fn token(voters: &[VoterView], quorum: Quorum) -> Option<Token> {
     let token = |voter: usize| voters[voter].state.as_ref().ok()?.token;
     let highest_first = quorum.lowest_of_each(|voter| token(voter).map(Reverse));
     highest_first.flatten().min().map(|Reverse(token)| token)
 }
 
-/// What a majority says at least, of those that say anything: what the last says whom the majority
-/// needs, the highest first. Of two sets the less; `None` where neither has a majority.
+/// The highest value that each voter of some majority reaches. Of two sets the lower one. `None`:
+/// no majority of either set says anything.
 fn least<V, T: Ord>(
     votes: &BTreeMap<usize, &V>,
     quorum: Quorum,
@@ -381,7 +385,7 @@ fn least<V, T: Ord>(
 }
 
 impl LockState {
-    /// What a voter answered who was asked about a lock of this kind.
+    /// The answer of a voter about a lock of this kind.
     pub(super) fn read(kind: LockKind, seen: LockSeen) -> Self {
         let LockSeen { holder, lists, number, .. } = seen;
         let mut lists = lists.into_iter();
@@ -390,11 +394,12 @@ impl LockState {
             LockKind::Mutex | LockKind::Election | LockKind::Once => {
                 let leads = kind == LockKind::Election;
                 let kind = if leads { HolderKind::Leader } else { HolderKind::Mutex };
-                let holds =
-                    |hold: &HoldId| if hold.is_parked() { HolderKind::Parked } else { kind };
-                let holders = holder.map(|held| Holder::record(holds(&held.hold), held));
+                let holds = |held: Holding| {
+                    let is_parked = held.hold.is_parked();
+                    Holder::record(if is_parked { HolderKind::Parked } else { kind }, held)
+                };
+                let holders = holder.map(holds).into_iter().collect();
                 let waiting = Waiting::all(kind, list()).collect();
-                let holders = holders.into_iter().collect();
                 Self { holders, waiting, token: number, ..Self::default() }
             }
             LockKind::RwLock => {
@@ -428,7 +433,7 @@ impl LockState {
 impl Holder {
     /// The hold in a record.
     fn record(kind: HolderKind, Holding { hold, count, left }: Holding) -> Self {
-        // In the record of a leader its value stands in place of a count: nobody leads twice.
+        // The record of a leader has its value in place of a count: nobody leads twice.
         let count = if kind == HolderKind::Leader { 1 } else { count };
         Self::of(hold, kind, count, left)
     }
@@ -443,7 +448,8 @@ impl Holder {
         Self { hold, client_name, note, kind, count, slots: Vec::new(), ttl }
     }
 
-    /// What is left of its lease: no expiry is the longest.
+    /// What is left of its lease.
+    // A record without an expiry, as another library may leave one, keeps the lock for the longest.
     fn left(&self) -> Duration {
         self.ttl.unwrap_or(Duration::MAX)
     }
