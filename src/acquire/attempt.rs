@@ -55,7 +55,7 @@ impl Coordinator {
             Err(loss) => {
                 // Otherwise a caller that is refused everywhere has each voter run an undo for
                 // nothing.
-                claim.narrow(votes.may_have_granted());
+                claim.owed = votes.may_have_granted();
                 // Law 9: if the voters in quarantine leave too few for a majority, the lock is not
                 // another's. On each of several machines `run --try` would take it for taken, and a
                 // nightly job would run nowhere. The test is
@@ -109,7 +109,7 @@ impl Coordinator {
     // 7.
     pub(super) fn floor(&self, record: &LockRecord) -> Option<Token> {
         let wall_micros = || u64::try_from(self.clock.wall().as_micros()).unwrap_or(u64::MAX);
-        record.kind().is_fenced.then(|| self.floors().floor(&record.info().key, wall_micros()))
+        record.kind().is_fenced.then(|| lock(&self.floors).floor(&record.info().key, wall_micros()))
     }
 
     /// Does what is left once a majority has granted: has the token stored by a majority, and slots
@@ -146,12 +146,12 @@ impl Coordinator {
                     // vote.
                     claim.owe_all();
                     let ask = Ask { token: Some(token), ..claim.ask() };
-                    storing = Some(panel.ask(&voters, &claim.record().store_token(&ask), now));
+                    storing = Some(panel.ask(&voters, &claim.record.store_token(&ask), now));
                 }
                 GrantNext::AskForSlots { floors, voters } => {
                     claim.owe_all();
                     let ask = Ask { ticket, slots: Some(&floors), ..claim.ask() };
-                    panel.ask_again(replies, &voters, &claim.record().acquire(&ask), now);
+                    panel.ask_again(replies, &voters, &claim.record.acquire(&ask), now);
                 }
                 GrantNext::Done(granted) => break Ok(granted),
                 GrantNext::Lost(loss, votes) => break Err((loss, votes)),
@@ -159,14 +159,14 @@ impl Coordinator {
         };
         if storing.is_some() {
             let outcome = if settled.is_ok() { "stored" } else { "failed" };
-            self.series(claim.record()).token_repairs.of(outcome).count(1);
+            self.series(&claim.record).token_repairs.of(outcome).count(1);
         }
         if let Ok(Granted { token: Some(token), .. }) = settled {
             // Its next floor is above, also if the wall clock is set back meanwhile.
-            self.floors().seen(&claim.record().info().key, token);
+            lock(&self.floors).seen(&claim.record.info().key, token);
         }
         if let (Ok(_), Some(fewer)) = (&settled, grant.fewer()) {
-            self.warn_of_fewer(claim.record(), fewer);
+            self.warn_of_fewer(&claim.record, fewer);
         }
         settled
     }

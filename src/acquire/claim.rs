@@ -10,8 +10,7 @@ use crate::{
     clock::Moment,
     kinds::{Ask, LockRecord},
     proto::{
-        Denial, FixedSlots, Granted, HoldId, Note, Refusal, Rules, Slots, Support, Tenure, Token,
-        Votes,
+        Denial, FixedSlots, Granted, HoldId, Refusal, Rules, Slots, Support, Tenure, Token, Votes,
     },
     voter::{Call, Replies, Standings},
 };
@@ -122,13 +121,12 @@ impl Won {
         self.token.map(|last| self.tenure.map_or(last, |tenure| tenure.token(last)))
     }
 
-    /// The rules of the request, before they were adapted to the voters' round trips.
-    pub(crate) fn asked_rules(&self) -> Rules {
-        self.claim.record.rules()
-    }
-
-    pub(crate) fn note(&self) -> Option<&Note> {
-        self.claim.record.info().note.as_ref()
+    /// Whether it was asked for with the lease and the note of this record.
+    // A task that takes over a hold has both of it: the note is a part of the hold's id, and voters
+    // keep the lease that was asked for.
+    pub(crate) fn fits(&self, record: &LockRecord) -> bool {
+        let mine = &self.claim.record;
+        mine.rules() == record.rules() && mine.info().note == record.info().note
     }
 
     /// Whether another task of this client had it before.
@@ -169,12 +167,12 @@ impl Won {
 #[derive(Debug)]
 pub(crate) struct Claim {
     coordinator: Arc<Coordinator>,
-    record: LockRecord,
+    pub(super) record: LockRecord,
     hold: HoldId,
     lease: Duration,
     seen_before: SeenBefore,
     /// The voters that may have given a vote which no hold has taken over.
-    owed: Vec<usize>,
+    pub(super) owed: Vec<usize>,
     /// A majority has granted.
     // Then it is given back as a hold is: its place leaves the queue, and the next waiter is woken
     // (`who_gives_back_what_nobody_took_leaves_the_queue`).
@@ -220,17 +218,8 @@ impl Claim {
         (self.hold.clone(), self.record.clone())
     }
 
-    pub(super) fn record(&self) -> &LockRecord {
-        &self.record
-    }
-
     pub(super) fn ask(&self) -> Ask<'_> {
         Ask::new(&self.hold, self.lease)
-    }
-
-    /// Only these may have given a vote.
-    pub(super) fn narrow(&mut self, owed: Vec<usize>) {
-        self.owed = owed;
     }
 
     /// Any voter may have given a vote, or is about to.

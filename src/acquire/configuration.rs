@@ -43,17 +43,13 @@ impl Coordinator {
                 JoinNext::Wait(until) => until,
                 JoinNext::Joined => break,
                 JoinNext::Refused(why) => {
-                    return Err(Error::new(
-                        Kind::ConfigurationMismatch(why.to_string()),
-                        Vec::new(),
-                    ));
+                    let kind = Kind::ConfigurationMismatch(why.to_string());
+                    return Err(Error::new(kind, Vec::new()));
                 }
                 JoinNext::Failed(verdicts) => {
                     let (needed, after) = (panel.quorum.needed(), clock.now().since(started));
-                    return Err(Error::new(
-                        Kind::Connect { needed, after },
-                        panel.report(verdicts),
-                    ));
+                    let kind = Kind::Connect { needed, after };
+                    return Err(Error::new(kind, panel.report(verdicts)));
                 }
             };
             hear_configuration(clock, standings, &mut replies, version, until).await;

@@ -84,7 +84,7 @@ impl ClosingGate {
     pub(super) fn open() -> Self {
         // Dropped with the gate, it ends the task that watches the runtime.
         let closing = ClosesOnDrop(Arc::new(Signal::new(false)));
-        Self { places: Semaphore::new(Self::most() as usize), process: process::id(), closing }
+        Self { places: Semaphore::new(Self::PLACES as usize), process: process::id(), closing }
     }
 
     /// True once nobody is let in any more.
@@ -100,10 +100,8 @@ impl ClosingGate {
     }
 
     /// A caller takes one place, and closing takes all.
-    fn most() -> u32 {
-        // A semaphore has room for as many, also on a machine with words of 32 bits.
-        u32::MAX >> 4
-    }
+    // A semaphore has room for as many, also on a machine with words of 32 bits.
+    const PLACES: u32 = u32::MAX >> 4;
 
     /// Whether this process is forked from the one that connected.
     // Asked each time, which costs a call to the system of some 0.1 us: without unsafe code nothing
@@ -146,7 +144,7 @@ impl ClosingGate {
     /// Lets nobody in, sends everybody out, and completes when all have left.
     pub(crate) async fn close(&self) {
         self.closing().change(|closing| *closing = true);
-        if let Ok(all) = self.places.acquire_many(Self::most()).await {
+        if let Ok(all) = self.places.acquire_many(Self::PLACES).await {
             all.forget();
         }
         self.places.close();

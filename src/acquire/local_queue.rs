@@ -107,7 +107,7 @@ enum TurnStage {
 pub(crate) struct LocalPlace {
     queues: Arc<LocalQueues>,
     queue: Arc<LocalQueue>,
-    came: Moment,
+    pub(super) came: Moment,
     /// How many reports there were when it came.
     reports: u64,
     /// Whether the task with the turn had reported by then.
@@ -238,10 +238,6 @@ impl LocalQueues {
 }
 
 impl LocalPlace {
-    pub(crate) fn came(&self) -> Moment {
-        self.came
-    }
-
     /// Completes, in the order of coming, when no task without a turn is before this one.
     pub(crate) async fn turn(&self) -> Turn<'_> {
         let permit = self.queue.turns.acquire().await;

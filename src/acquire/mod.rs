@@ -29,7 +29,7 @@ mod wakeup;
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -210,10 +210,6 @@ impl Coordinator {
     /// Listens, on the channel of this client, for somebody who resumes this parked hold.
     pub(crate) fn listen_for_ticket(&self, parked: &HoldId) -> PlaceListener {
         self.wakeups.listener(parked.as_str(), self.panel.quorum.voters())
-    }
-
-    fn floors(&self) -> MutexGuard<'_, Floors> {
-        lock(&self.floors)
     }
 
     /// Draws a number for a pause of an attempt, a bid or a renewal.

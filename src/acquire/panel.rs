@@ -37,11 +37,8 @@ impl Panel {
     // With a fixed deadline, a voter that is far away would seem silent at each attempt
     // (`servers_that_are_far_away_have_the_time_that_they_need`).
     pub(crate) fn allowed(&self, deadline: Duration, longest: Duration) -> Duration {
-        let voters = 0..self.voters.len();
-        voters
-            .map(|voter| self.standings.allowed(voter, deadline, longest))
-            .max()
-            .unwrap_or(deadline)
+        let allowed = |voter| self.standings.allowed(voter, deadline, longest);
+        (0..self.voters.len()).map(allowed).max().unwrap_or(deadline)
     }
 
     /// The rules with as much time for each voter as the slowest needs.

@@ -91,7 +91,7 @@ impl Coordinator {
 
     /// The answer to a caller that had no turn before its limit.
     fn no_turn_in_time(&self, place: &LocalPlace, record: &LockRecord) -> NotGranted {
-        let (since, until) = (place.came(), self.clock.now());
+        let (since, until) = (place.came, self.clock.now());
         // Law 9: nobody has asked the voters for this caller, so it must not hear that they are
         // silent (`behind_one_that_waits_for_its_turn_nobody_is_told_of_silent_voters`).
         if place.is_kept_from_asking() {

@@ -203,8 +203,7 @@ impl LockRequest {
             // a mismatch, no vote counts any more for this client
             // (`nobody_takes_what_was_offered_when_clients_turned_out_to_disagree`).
             Inherited::Hold(won, _)
-                if won.asked_rules() != self.record.rules()
-                    || won.note() != self.record.info().note.as_ref()
+                if !won.fits(&self.record)
                     || !won.is_in_time(standings.stood_still(), clock.now())
                     || standings.configuration.mismatch().is_some() =>
             {

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -49,12 +49,8 @@ impl Holds {
         Arc::new(Self { tables: Mutex::default(), entered, agenda })
     }
 
-    fn tables(&self) -> MutexGuard<'_, HoldTables> {
-        lock(&self.tables)
-    }
-
     pub(super) fn add(&self, hold: &Arc<Hold>) {
-        let mut tables = self.tables();
+        let mut tables = lock(&self.tables);
         if let Some(owner) = hold.owner {
             let key = (Arc::clone(&hold.record.info().key), owner);
             tables.by_owner.entry(key).or_default().push(Arc::clone(hold));
@@ -64,7 +60,7 @@ impl Holds {
     }
 
     pub(super) fn remove(&self, hold: &Hold) {
-        let mut tables = self.tables();
+        let mut tables = lock(&self.tables);
         tables.by_id.remove(&hold.id);
         let Some(owner) = hold.owner else { return };
         let key = (Arc::clone(&hold.record.info().key), owner);
@@ -78,17 +74,17 @@ impl Holds {
 
     /// The holds that this owner has, lost or not, as long as they have guards; the latest last.
     pub(super) fn of(&self, key: &Arc<str>, owner: Owner) -> Vec<Arc<Hold>> {
-        self.tables().by_owner.get(&(Arc::clone(key), owner)).cloned().unwrap_or_default()
+        lock(&self.tables).by_owner.get(&(Arc::clone(key), owner)).cloned().unwrap_or_default()
     }
 
     /// The hold of this id, if this client parks it.
     pub(crate) fn parked(&self, id: &HoldId) -> Option<Arc<Hold>> {
-        self.tables().by_id.get(id).filter(|hold| hold.id.is_parked()).cloned()
+        lock(&self.tables).by_id.get(id).filter(|hold| hold.id.is_parked()).cloned()
     }
 
     /// Every hold there is, in the same order each time.
     pub(crate) fn all(&self) -> Vec<Arc<Hold>> {
-        self.tables().by_id.values().cloned().collect()
+        lock(&self.tables).by_id.values().cloned().collect()
     }
 }
 
@@ -136,7 +132,7 @@ impl<T> Agenda<T> {
         to: AgendaPlace,
         early: Duration,
     ) -> bool {
-        let mut list = self.list();
+        let mut list = lock(&self.list);
         if let Some(from) = from {
             list.by_time.remove(&from);
         }
@@ -154,13 +150,13 @@ impl<T> Agenda<T> {
     }
 
     pub(super) fn remove(&self, place: AgendaPlace) {
-        self.list().by_time.remove(&place);
+        lock(&self.list).by_time.remove(&place);
     }
 
     /// The holds for which something is due, in order; and when the next ones are, if there are
     /// others. `None`: the keeper ends.
     pub(super) fn take_due(&self, now: Moment) -> Option<(Vec<Arc<T>>, Option<Moment>)> {
-        let mut list = self.list();
+        let mut list = lock(&self.list);
         if list.has_ended {
             return None;
         }
@@ -178,21 +174,17 @@ impl<T> Agenda<T> {
     }
 
     pub(super) fn all(&self) -> Vec<Arc<T>> {
-        self.list().by_time.values().map(|(hold, _)| Arc::clone(hold)).collect()
+        lock(&self.list).by_time.values().map(|(hold, _)| Arc::clone(hold)).collect()
     }
 
     /// Ends the keeper. Returns the holds that were on the list.
     pub(super) fn end(&self) -> Vec<Arc<T>> {
-        let mut list = self.list();
+        let mut list = lock(&self.list);
         list.has_ended = true;
         let left = std::mem::take(&mut list.by_time);
         drop(list);
         self.sooner.change(|()| ());
         left.into_values().map(|(hold, _)| hold).collect()
-    }
-
-    fn list(&self) -> MutexGuard<'_, List<T>> {
-        lock(&self.list)
     }
 }
 
