@@ -95,7 +95,7 @@ impl Coordinator {
 // When a majority has granted.
 
 /// A hold, or why it was lost although a majority granted; with other votes than the granted ones,
-/// if those say why.
+/// if these say why.
 pub(super) type Settled = Result<Granted, (Loss, Option<Votes>)>;
 
 /// For how many semaphores the client remembers that it has warned.
@@ -105,18 +105,18 @@ const MAX_WARNED: usize = 1024;
 
 impl Coordinator {
     /// The least number that the next token of a lock may be. `None`: the lock has no tokens.
-    // From the wall clock, so that tokens grow although voters have forgotten their counts: design
-    // 7.
+    // From the wall clock, so that tokens grow although voters have forgotten their counts (design
+    // 7).
     pub(super) fn floor(&self, record: &LockRecord) -> Option<Token> {
         let wall_micros = || u64::try_from(self.clock.wall().as_micros()).unwrap_or(u64::MAX);
         record.kind().is_fenced.then(|| lock(&self.floors).floor(&record.info().key, wall_micros()))
     }
 
-    /// Does what is left once a majority has granted: has the token stored by a majority, and slots
-    /// agreed on by one. `heard`: notes what voters say to that.
-    // The caller gets no guard before: if voters 1 and 3 grant with the counts 7 and 9, the token
-    // is 10, but 1 stores 8. Then 1 and 2 could give the next holder 9 (law 3;
-    // `token_is_not_stored`).
+    /// Completes a grant: has a majority store the token, and agree on the slots of a semaphore.
+    /// `heard`: notes what voters answer to the latter.
+    // The caller gets no guard before. Voters 1 and 2 have counted to 7, voter 3 to 9. Granted by 1
+    // and 3, Ada has the token 10, but 1 stores 8. When she has left, 1 and 2 give Ben the token 9
+    // (law 3, design 7, `token_is_not_stored`).
     pub(super) async fn settle(
         &self,
         claim: &mut Claim,

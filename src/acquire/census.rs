@@ -24,7 +24,7 @@ use crate::{
 // mostly under way, and to ask at once would only meet the same answers.
 const CONFIRMING: Duration = Duration::from_millis(5);
 
-/// Who leads: somebody, nobody, or why that cannot be known.
+/// Who leads: somebody, nobody, or why nobody can say.
 pub(crate) type LeaderAnswer = Result<Option<Leader>, Error>;
 
 impl Coordinator {

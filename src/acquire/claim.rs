@@ -134,29 +134,17 @@ impl Won {
         self.tenure.is_some_and(|tenure| tenure.is_handed_on())
     }
 
-    pub(super) fn tenure_ends(&self) -> Option<Moment> {
-        self.tenure.map(|tenure| tenure.ends())
-    }
-
-    pub(crate) fn hold(&self) -> &HoldId {
-        &self.claim.hold
-    }
-
-    pub(crate) fn seen_before(&self) -> SeenBefore {
-        self.claim.seen_before
-    }
-
     /// Whether enough of its validity is left. `stood_still`: for how long the client has stood
     /// still in all.
     pub(crate) fn is_in_time(&self, stood_still: Duration, now: Moment) -> bool {
-        let unseen = stood_still.saturating_sub(self.seen_before().stood_still);
+        let unseen = stood_still.saturating_sub(self.claim.seen_before.stood_still);
         self.rules.is_in_time(self.started, now + unseen)
     }
 
-    /// What other tasks are told that want the lock.
+    /// What tasks that want the lock report to their callers meanwhile.
     pub(super) fn denial(&self) -> Denial {
         let ends = Some(self.started + self.rules.terms.lease);
-        let by = Some(self.hold().clone());
+        let by = Some(self.claim.hold.clone());
         Denial::Held(Refusal { by, ends, ..Refusal::default() })
     }
 }
@@ -168,9 +156,9 @@ impl Won {
 pub(crate) struct Claim {
     coordinator: Arc<Coordinator>,
     pub(super) record: LockRecord,
-    hold: HoldId,
+    pub(crate) hold: HoldId,
     lease: Duration,
-    seen_before: SeenBefore,
+    pub(crate) seen_before: SeenBefore,
     /// The voters that may have given a vote which no hold has taken over.
     pub(super) owed: Vec<usize>,
     /// A majority has granted.
@@ -280,7 +268,7 @@ impl Drop for Claim {
 
 impl Coordinator {
     /// Gives back the votes of a hold on all voters. Waiters of this client that are right behind
-    /// it ask at once: their requests leave behind those of the release.
+    /// it ask at once: their requests leave behind the release.
     pub(crate) fn give_back(
         &self,
         record: &LockRecord,

@@ -104,9 +104,9 @@ impl Coordinator {
         ConfigurationEntry::merge(all)
     }
 
-    /// `tells`: the voter keeps the configuration of this client, if it agrees with others.
-    fn configuration_call(&self, tells: bool, heard: &str) -> Call {
-        let who = if tells { self.client().to_string() } else { String::new() };
+    /// `stores`: the voter keeps the configuration of this client, if it agrees with others.
+    fn configuration_call(&self, stores: bool, heard: &str) -> Call {
+        let who = if stores { self.client().to_string() } else { String::new() };
         let (mine, counts) = {
             let comparison = self.panel.standings.configuration.comparison();
             (comparison.configuration().text(), comparison.counts().as_millis().to_string())

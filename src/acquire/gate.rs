@@ -162,7 +162,7 @@ pub(crate) type Admitted<'a> = SemaphorePermit<'a>;
 
 impl Coordinator {
     /// Waits for leave to make an attempt until the limit, unless the caller has it. `turn`: the
-    /// local queue is told while the task with the turn waits.
+    /// local queue learns of it while the task with the turn waits.
     // Asked for before an attempt is made: of 10,000 tasks that wait for leave, each took twice the
     // memory when it had its place, its listener and its timer already.
     pub(crate) async fn admit<'a>(

@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    mem,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
@@ -70,10 +71,10 @@ pub(super) enum LocalHold {
     Closed,
     /// A task has it, and may hand it on until then.
     Held { until: Moment },
-    /// The first in the queue may take it.
+    /// The first in the queue may take it, and hand it on until then.
     // Nobody has to release it: a `Won` that is dropped gives its votes back, also with a queue
     // that the last task has left.
-    Offered(Box<Won>),
+    Offered { won: Box<Won>, until: Moment },
 }
 
 /// What the voters last said to a task with a turn.
@@ -151,14 +152,14 @@ impl LocalQueue {
     /// The hold that is offered, and until when it may be handed on.
     pub(super) fn take_offered(&self) -> Option<(Box<Won>, Moment)> {
         // Each change wakes all who wait for one, so it looks first.
-        if self.hold.read(|hold| !matches!(hold, LocalHold::Offered(_))) {
+        if self.hold.read(|hold| !matches!(hold, LocalHold::Offered { .. })) {
             return None;
         }
         let mut taken = None;
         self.hold.change(|hold| {
-            if let LocalHold::Offered(won) = hold
-                && let Some(until) = won.tenure_ends()
-                && let LocalHold::Offered(won) = std::mem::replace(hold, LocalHold::Held { until })
+            if let LocalHold::Offered { until, .. } = *hold
+                && let LocalHold::Offered { won, until } =
+                    mem::replace(hold, LocalHold::Held { until })
             {
                 taken = Some((won, until));
             }
@@ -169,7 +170,7 @@ impl LocalQueue {
     /// Ends the handing on: a hold that is offered is released.
     pub(super) fn close_tenure(&self) {
         let mut left = LocalHold::Closed;
-        self.hold.change(|hold| left = std::mem::take(hold));
+        self.hold.change(|hold| left = mem::take(hold));
         // Dropped with the signal unlocked, as it sends the release.
         drop(left);
     }
@@ -189,11 +190,7 @@ impl LocalHold {
     }
 
     pub(super) fn is_of_tenure(&self, ends: Moment) -> bool {
-        match self {
-            Self::Closed => false,
-            Self::Held { until } => *until == ends,
-            Self::Offered(won) => won.tenure_ends() == Some(ends),
-        }
+        matches!(self, Self::Held { until } | Self::Offered { until, .. } if *until == ends)
     }
 }
 

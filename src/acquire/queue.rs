@@ -197,7 +197,7 @@ impl Waiter<'_> {
         // it leaves the queue by the claim of its last bid.
         self.claim = None;
         // Before the question: a wake-up that comes while it is answered must not be forgotten.
-        self.listener.forget();
+        self.listener.place.receiver.forget();
         let bid = Bid::start(panel.quorum, rules, self.ticket, &mut self.wait, started);
         let (hold, limit) = (self.next_hold(), self.wait.cut_off());
         let (coordinator, record) = (&self.coordinator, &self.record);
@@ -225,7 +225,7 @@ impl Waiter<'_> {
     /// What the bid says next, by the wake-ups so far.
     fn next_step(&mut self, bid: &mut Bid, now: Moment) -> BidNext {
         let Self { coordinator, wait, listener, .. } = self;
-        listener.look(|received| {
+        listener.place.receiver.look(|received| {
             if received.may_have_missed {
                 wait.miss_calls(now, coordinator.chance());
             }

@@ -23,8 +23,7 @@ use crate::{
 pub(crate) struct Succession {
     queue: Arc<LocalQueue>,
     /// When the tenure ends.
-    // Also tells one tenure from the next: a right that is left over from an earlier one changes
-    // nothing.
+    // It identifies the tenure: a right that is left over from an earlier one changes nothing.
     until: Moment,
     /// The next owner has this right, or is about to.
     is_passed_on: bool,
@@ -44,7 +43,7 @@ impl Succession {
             // An offer to nobody would be released by its drop, and no caller would hear whether a
             // majority confirmed (`where_nobody_wants_it_any_more_the_voters_confirm_the_release`).
             if !queue.is_empty() && is_mine(hold) {
-                *hold = LocalHold::Offered(Box::new(make()));
+                *hold = LocalHold::Offered { won: Box::new(make()), until: *until };
                 *is_passed_on = true;
             }
         });
@@ -125,7 +124,7 @@ impl Turn<'_> {
             }
             let ends = queue.hold.read(|hold| match hold {
                 LocalHold::Held { until } => Some(*until),
-                LocalHold::Closed | LocalHold::Offered(_) => None,
+                LocalHold::Closed | LocalHold::Offered { .. } => None,
             });
             let (Some(ends), true) = (ends, limit.waits()) else { return Inherited::Nothing };
             let until = limit.moment().map_or(ends, |limit| limit.min(ends));

@@ -127,8 +127,8 @@ impl Coordinator {
         if place.last_denial().is_some() || place.is_kept_from_asking() {
             return None;
         }
-        // Nothing is known yet. A limit shorter than a round trip is no silence of the voters, so
-        // the answer to the attempt under way is awaited (law 9;
+        // Nothing was reported yet. A limit shorter than a round trip is no silence of the voters,
+        // so the answer to the attempt under way is awaited (law 9;
         // `a_limit_that_comes_while_another_task_asks_is_no_silence_when_that_one_goes_away`).
         let deadline = self.panel.adapt(rules).voter_deadline;
         place.first_verdict(clock, deadline).await

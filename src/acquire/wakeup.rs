@@ -292,7 +292,7 @@ impl Drop for ChannelListener {
 /// Receives what wakes a waiter in a queue: the wake-ups for its place and, of a lock of another
 /// library, the messages on the lock's channel.
 pub(super) struct WaiterListener {
-    place: PlaceListener,
+    pub(super) place: PlaceListener,
     channel: Option<ChannelListener>,
     /// Until a majority has confirmed the subscription to the channel.
     subscribing: Option<BoxFuture<'static, Result<(), Error>>>,
@@ -327,15 +327,6 @@ impl WaiterListener {
             join!(confirmed, coordinator.check_foreign_queue(&record)).1
         };
         (self.channel, self.subscribing) = (Some(listener), Some(subscribing.boxed()));
-    }
-
-    /// Forgets the wake-ups so far.
-    pub(super) fn forget(&self) {
-        self.place.receiver.forget();
-    }
-
-    pub(super) fn look<R>(&mut self, look: impl FnOnce(&ReceivedWakeups) -> R) -> R {
-        self.place.receiver.look(look)
     }
 
     /// Completes when there is more than at the last look. True once, when the subscription is

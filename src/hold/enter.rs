@@ -119,7 +119,7 @@ impl LockRequest {
         // The hold takes the pauses since its request off its lease, and off this limit with it.
         // But the time for which it may be held begins now.
         let stood_still = coordinator.panel().standings.stood_still();
-        let limit = self.limit(now + stood_still.saturating_sub(won.seen_before().stood_still));
+        let limit = self.limit(now + stood_still.saturating_sub(won.claim.seen_before.stood_still));
         let won = (won, succession);
         let hold = Hold::start(coordinator, holds, won, self.owner, self.renewed, limit, now);
         Entry::of(hold, now)
@@ -297,7 +297,7 @@ impl<'a> AcquireSpan<'a> {
             self.series.grant_attempts.record(f64::from(won.attempts));
         }
         self.series.grant_validity.record(left);
-        self.span.record("hold", won.hold().as_str()).record("attempts", won.attempts);
+        self.span.record("hold", won.claim.hold.as_str()).record("attempts", won.attempts);
         if let Some(token) = won.own_token() {
             self.span.record("token", u64::from(token));
         }

@@ -111,32 +111,15 @@ impl Hold {
         limit: Option<HoldLimit>,
         now: Moment,
     ) -> Arc<Self> {
-        let (seen_before, token, stored) = (won.seen_before(), won.own_token(), won.token);
+        let (seen_before, token, stored) = (won.claim.seen_before, won.own_token(), won.token);
         let (terms, started, stood_still) = (won.rules.terms, won.started, seen_before.stood_still);
         let sent = RoundSent { is_first: true, terms, started, stood_still, in_full: false };
+        // The lease counts from before the first request, whoever got the hold first (law 2).
+        let lease = Lease::new(terms, started, renewed, limit);
         let voters = coordinator.panel().quorum.voters();
-        let support = won.support.take();
-        let support = support.unwrap_or_else(|| Self::first_support(&won, voters, sent, now));
+        let state = HoldState::new(&mut won, voters, lease, sent, succession, now);
         // A task that is handed a hold has it from now on, and may have it for its own limit.
         let acquired = if won.is_handed_on() { now } else { started };
-        let state = HoldState {
-            // The lease counts from before the first request, whoever got the hold first (law 2).
-            lease: Lease::new(terms, started, renewed, limit),
-            stood_still,
-            longest: terms.lease,
-            count: 1,
-            support,
-            was_healed: false,
-            heals_not_before: now,
-            checkup: Checkup::of(voters),
-            end: None,
-            place: None,
-            in_round: false,
-            warned: false,
-            is_failing: false,
-            failure: Vec::new(),
-            succession: won.tenure.zip(succession),
-        };
         let Won { claim, rules, late, slots, elsewhere, .. } = won;
         let (id, record) = claim.take_over();
         coordinator.series(&record).held.change(1.0);
@@ -161,24 +144,6 @@ impl Hold {
         hold.ask_for_votes(sent, &elsewhere);
         hold.hear_late_answers(sent, late);
         hold
-    }
-
-    /// The support of a hold that voters have just granted.
-    fn first_support(
-        won: &Won,
-        voters: usize,
-        sent: RoundSent,
-        now: Moment,
-    ) -> Arc<Mutex<Support>> {
-        // An attempt to resume a parked hold may have its votes for a while, until it gives them
-        // back to the ticket: no gap before that.
-        let patience = if won.hold().is_parked() { RESUMING } else { 1 };
-        let patience = won.rules.voter_deadline * patience;
-        let mut support = Support::new(voters, won.started, sent.stood_still, patience);
-        for (voter, verdict) in won.votes.heard().filter(|(_, verdict)| verdict.is_given()) {
-            support.heard(voter, verdict, sent.heard(now, None, false));
-        }
-        Arc::new(Mutex::new(support))
     }
 
     pub(super) fn now(&self) -> Moment {
@@ -513,6 +478,53 @@ impl Hold {
 }
 
 impl HoldState {
+    /// The state of a hold that voters have just granted, or that a task takes over.
+    fn new(
+        won: &mut Won,
+        voters: usize,
+        lease: Lease,
+        sent: RoundSent,
+        succession: Option<Succession>,
+        now: Moment,
+    ) -> Self {
+        let support = won.support.take();
+        Self {
+            lease,
+            stood_still: sent.stood_still,
+            longest: sent.terms.lease,
+            count: 1,
+            support: support.unwrap_or_else(|| Self::first_support(won, voters, sent, now)),
+            was_healed: false,
+            heals_not_before: now,
+            checkup: Checkup::of(voters),
+            end: None,
+            place: None,
+            in_round: false,
+            warned: false,
+            is_failing: false,
+            failure: Vec::new(),
+            succession: won.tenure.zip(succession),
+        }
+    }
+
+    /// The support of a hold that voters have just granted.
+    fn first_support(
+        won: &Won,
+        voters: usize,
+        sent: RoundSent,
+        now: Moment,
+    ) -> Arc<Mutex<Support>> {
+        // An attempt to resume a parked hold may have its votes for a while, until it gives them
+        // back to the ticket: no gap before that.
+        let patience = if won.claim.hold.is_parked() { RESUMING } else { 1 };
+        let patience = won.rules.voter_deadline * patience;
+        let mut support = Support::new(voters, won.started, sent.stood_still, patience);
+        for (voter, verdict) in won.votes.heard().filter(|(_, verdict)| verdict.is_given()) {
+            support.heard(voter, verdict, sent.heard(now, None, false));
+        }
+        Arc::new(Mutex::new(support))
+    }
+
     fn support(&self) -> MutexGuard<'_, Support> {
         lock(&self.support)
     }

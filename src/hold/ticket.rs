@@ -59,7 +59,7 @@ impl Hold {
             Ok(won) => won,
             Err(defeat) => return Err(detached.error(defeat.votes).await),
         };
-        let (hold, now) = (won.hold().clone(), clock.now());
+        let (hold, now) = (won.claim.hold.clone(), clock.now());
         let limit = HoldLimit::new(detached.left.map_or(time, |left| left.min(time)), now);
         let parked = Self::start(coordinator, holds, (won, None), None, true, Some(limit), now);
         keeper::begin(&parked, now);

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{form::Form, kind::Kind};
+use super::kind::{Form, Kind};
 use crate::{
     keys::{Prefix, Word},
     proto::{
@@ -336,13 +336,14 @@ impl LockRecord {
             AskedFrom::Place(place) => Some(place),
             AskedFrom::Anywhere | AskedFrom::Write(_) | AskedFrom::Hold { .. } => None,
         };
-        self.give_back(&Ask { count, place, ..Ask::new(hold, self.info.form.lease()) })
+        let ask = Ask { count, place, ..Ask::new(hold, self.info.form.lease()) };
+        self.request(self.kind().release, &ask, None)
     }
 
     /// Gives back the votes of an attempt, and stays in the queue. Votes that came from a parked
     /// hold go back to it.
-    // While it has the votes of a minority, a waiter's ticket counts there: without its place, a
-    // later caller would win (law 4, `undo_leaves_the_queue`).
+    // A bid that is lost gives back its votes, not its turn: otherwise later callers would pass it
+    // (law 4, `undo_leaves_the_queue`).
     pub(crate) fn undo(&self, hold: &HoldId) -> Call {
         if let AskedFrom::Hold { former, secret } = &self.asked_from
             && former.is_parked()
@@ -356,11 +357,8 @@ impl LockRecord {
         if crate::mutant!("undo_leaves_the_queue") {
             return self.release(hold, 0);
         }
-        self.give_back(&Ask { count: 0, ..Ask::new(hold, self.info.form.lease()) })
-    }
-
-    fn give_back(&self, ask: &Ask<'_>) -> Call {
-        self.request(self.kind().release, ask, None)
+        let ask = Ask { count: 0, ..Ask::new(hold, self.info.form.lease()) };
+        self.request(self.kind().release, &ask, None)
     }
 
     /// Lets the lease of a hold end sooner. `None`: locks of this kind cannot.

@@ -242,10 +242,6 @@ impl Election {
 
 // The guard of a leader.
 
-fn given_value(entry: &Entry) -> &AnnouncedValue {
-    entry.announced().expect("every candidate says something")
-}
-
 /// Proof that this client leads an [`Election`](crate::Election), for as long as
 /// [`is_held`](Self::is_held) says so.
 ///
@@ -390,7 +386,8 @@ impl Leadership {
     /// ```
     pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<(), Error> {
         let value = LeaderValue::new(value.as_ref())?;
-        self.0.change_and_renew(|| given_value(&self.0).change(value), "a new value").await
+        let announced = self.0.announced().expect("every candidate has a value");
+        self.0.change_and_renew(|| announced.change(value), "a new value").await
     }
 
     /// Gives the lead to the next candidate, at once. Returns when a majority has confirmed; slow

@@ -67,8 +67,6 @@ pub struct LockView {
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(transparent))]
 pub struct SemaphoreView {
     seen: LockView,
-    #[cfg_attr(feature = "serde", serde(skip))]
-    permits: u32,
 }
 
 impl SemaphoreView {
@@ -76,18 +74,18 @@ impl SemaphoreView {
     pub(super) fn new(seen: LockView, named: u32) -> Self {
         // The smallest number applies, so that nobody counts on a permit that voters do not give.
         let permits = seen.permits.map_or(named, |known| known.min(named));
-        Self { seen: LockView { permits: Some(permits), ..seen }, permits }
+        Self { seen: LockView { permits: Some(permits), ..seen } }
     }
 
     /// How many permits there are: the smallest number with which anybody has asked of late, or
     /// this caller asks.
     pub fn permits(&self) -> u32 {
-        self.permits
+        self.seen.permits.unwrap_or_default()
     }
 
     /// How many permits are free, by what a majority says. Waiters come first.
     pub fn free(&self) -> u32 {
-        self.permits.saturating_sub(self.seen.taken())
+        self.seen.free().unwrap_or_default()
     }
 }
 
@@ -295,13 +293,8 @@ impl LockView {
     /// How many permits of a semaphore are free, by what a majority says; `None` where the number
     /// of all [permits](Self::permits) is not known. Waiters come first.
     pub fn free(&self) -> Option<u32> {
-        Some(self.permits?.saturating_sub(self.taken()))
-    }
-
-    /// How many permits of a semaphore are taken.
-    fn taken(&self) -> u32 {
         let taken = self.holders.iter().map(|held| held.slots.len()).sum::<usize>();
-        u32::try_from(taken).unwrap_or(u32::MAX)
+        Some(self.permits?.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX)))
     }
 
     /// Who has each voter's vote, for an error: of several the last to end.
@@ -435,17 +428,13 @@ impl Holder {
     fn record(kind: HolderKind, Holding { hold, count, left }: Holding) -> Self {
         // The record of a leader has its value in place of a count: nobody leads twice.
         let count = if kind == HolderKind::Leader { 1 } else { count };
-        Self::of(hold, kind, count, left)
+        let (client_name, note) = (hold.client_name(), hold.note());
+        Self { hold, client_name, note, kind, count, slots: Vec::new(), ttl: left }
     }
 
     /// A hold beside which there may be others.
     fn listed(kind: HolderKind, ListEntry { id: hold, left, .. }: ListEntry) -> Self {
-        Self::of(hold, kind, 1, Some(left))
-    }
-
-    fn of(hold: HoldId, kind: HolderKind, count: u32, ttl: Option<Duration>) -> Self {
-        let (client_name, note) = (hold.client_name(), hold.note());
-        Self { hold, client_name, note, kind, count, slots: Vec::new(), ttl }
+        Self::record(kind, Holding { hold, count: 1, left: Some(left) })
     }
 
     /// What is left of its lease.
