@@ -169,8 +169,8 @@ impl Waiter<'_> {
         let (rules, started) = (self.record.rules(), bid.started());
         let Self { coordinator, claim, ticket, .. } = self;
         let mine = claim.as_mut().expect("a bid makes one");
-        // The voters that granted first may be no majority that says the ticket: the ticket of a
-        // majority counts, also when it comes now (law 4).
+        // A voter that answers now may complete a majority for another ticket, which counts then
+        // (law 4, `the_ticket_of_a_majority_counts_though_it_comes_after_the_grants`).
         let heard = |voter, vote: Vote, at| bid.heard(voter, vote.verdict, vote.ticket, at);
         let settled = coordinator.settle(mine, &mut grant, &mut replies, *ticket, heard).await;
         *ticket = bid.ticket();
@@ -182,7 +182,7 @@ impl Waiter<'_> {
                 BidEnd::Won(Box::new(won))
             }
             Err(defeat) => {
-                // Before the pause that follows: another bid may need these votes (law 6).
+                // Before the pause that follows, in which another waiter may need these votes.
                 mine.give_back_all();
                 BidEnd::Lost(defeat)
             }
@@ -213,7 +213,7 @@ impl Waiter<'_> {
 
     /// The id of the hold for the next bid.
     // Each bid has its own. With one id for all, an undo that a slow voter runs late would take the
-    // vote that it gave to the next bid (design 8).
+    // vote that it gave to the next bid (*Waiting*, 4, in the protocol).
     fn next_hold(&self) -> HoldId {
         let ids = &self.coordinator.ids;
         match self.record.info().waiting() {

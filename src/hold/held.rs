@@ -92,7 +92,6 @@ struct HoldState {
 #[derive(Clone, Copy, Debug)]
 enum End {
     Released,
-    Closed,
     /// Also if its votes turned out to be gone when they were given back.
     Lost(HoldLoss),
 }
@@ -270,17 +269,12 @@ impl Hold {
             Some(End::Released) => {
                 return self.error(|lock, hold| Kind::Released { lock, hold }, Vec::new());
             }
-            Some(End::Closed) => {
-                return self.lost_because("its client was closed".into(), state.failure.clone());
-            }
-            // What voters said in a round that failed has nothing to do with that.
-            Some(End::Lost(loss @ HoldLoss::Resumed)) => {
-                return self.lost_because(loss.reason_and_text().1, Vec::new());
-            }
             Some(End::Lost(loss)) => loss,
             None => HoldLoss::Expired,
         };
-        self.lost_because(loss.reason_and_text().1, state.failure.clone())
+        // What voters said in a round that failed has nothing to do with a ticket that was resumed.
+        let is_resumed = matches!(loss, HoldLoss::Resumed);
+        self.lost_because(loss, if is_resumed { Vec::new() } else { state.failure.clone() })
     }
 
     /// Ends the hold as lost because its votes turned out to be gone, when they were given back or
@@ -295,13 +289,14 @@ impl Hold {
                 drop(state);
                 self.tell_loss(loss, verdicts.clone());
             }
-            Some(End::Lost(_) | End::Closed) => {}
+            Some(End::Lost(_)) => {}
             None => self.lose(state, loss),
         }
-        self.lost_because(loss.reason_and_text().1, verdicts)
+        self.lost_because(loss, verdicts)
     }
 
-    fn lost_because(&self, why: Cow<'static, str>, verdicts: Vec<Verdict>) -> Error {
+    fn lost_because(&self, loss: HoldLoss, verdicts: Vec<Verdict>) -> Error {
+        let (_, why) = loss.reason_and_text();
         self.error(|lock, hold| Kind::Lost { lock, hold, why }, verdicts)
     }
 
@@ -545,6 +540,8 @@ impl HoldState {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum HoldLoss {
     Expired,
+    /// Its client was closed, which is no loss for the log and the metrics.
+    Closed,
     /// The deadline was noticed so long after it had passed.
     Unattended(Duration),
     Fixed,
@@ -584,6 +581,7 @@ impl HoldLoss {
             }
             Self::Resumed => ("resumed", "its ticket was resumed"),
             Self::Expired => ("expired", "its validity ended without a renewal by a majority"),
+            Self::Closed => ("closed", "its client was closed"),
             Self::Fixed => ("fixed", "its fixed lease ended"),
             Self::Revoked => ("forced", "it was ended by force"),
             Self::Superseded => ("superseded", "another hold has a majority"),
@@ -612,6 +610,7 @@ mod tests {
                 "its validity ended 40.4s before this was noticed: the process, its runtime or the \
                  machine stood still",
             ),
+            (HoldLoss::Closed, "its client was closed"),
             (HoldLoss::Fixed, "its fixed lease ended"),
             (
                 HoldLoss::TooLong(60 * Duration::from_secs(1)),

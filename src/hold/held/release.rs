@@ -158,12 +158,12 @@ impl Hold {
         }
         if self.id.is_parked() {
             // Its ticket stays good for what is left of the lease: another client may resume it.
-            self.end(&mut state, End::Closed);
+            self.end(&mut state, End::Lost(HoldLoss::Closed));
             drop(state);
             self.count_end(self.now());
             return None;
         }
-        Some(self.end_and_release(state, End::Closed, self.now()))
+        Some(self.end_and_release(state, End::Lost(HoldLoss::Closed), self.now()))
     }
 
     /// Waits until a majority has confirmed what [`close`](Self::close) has sent.

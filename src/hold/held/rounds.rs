@@ -65,7 +65,6 @@ struct RoundHeard {
     suspected: bool,
     /// Another hold may have had the lock.
     is_lost: bool,
-    at: Moment,
 }
 
 impl Hold {
@@ -188,7 +187,7 @@ impl Hold {
         state.was_healed |= healed;
         let is_sound = verdict == Verdict::Granted && kept_out.is_none();
         state.checkup.heard(voter, is_sound, sent.in_full);
-        RoundHeard { verdict, suspected: kept_out.is_some(), is_lost, at }
+        RoundHeard { verdict, suspected: kept_out.is_some(), is_lost }
     }
 
     /// Has the answers noted that nobody waits for any more.
@@ -210,7 +209,7 @@ impl Hold {
             }
             Verdict::Absent => self.ask_for_votes(sent, &[voter]),
             _ => {
-                if self.state().renew_if_healed(heard.at) {
+                if self.state().renew_if_healed(self.now()) {
                     schedule(self);
                 }
             }
