@@ -11,7 +11,8 @@
 //!    says which answers count.
 //! 4. `proto::Bid` decides on the answers. `attempt` has the token stored. A `Won` is the votes of
 //!    a majority; dropping it gives them back (`claim`).
-//! 5. `hold::held` takes the votes over, and gives them back at the end. `hold::keeper` renews them.
+//! 5. `hold::held` takes the votes over, and gives them back at the end. `hold::keeper` renews
+//!    them.
 //!
 //! A call that does not wait asks once, from no place (`attempt`).
 

@@ -32,6 +32,7 @@ use crate::{
 const ROUNDS: usize = 128;
 /// If fewer than `ROUNDS` end in this time while others wait, as many more run at once.
 const PACE: Duration = Duration::from_millis(10);
+/// The most rounds at once, if the voters are far away.
 const MAX_ROUNDS: usize = 4096;
 
 /// How often the gauge of the oldest hold is set.
@@ -99,14 +100,14 @@ async fn keep(agenda: &Agenda<Hold>, clock: &Clock, standings: &Standings, mut s
     let mut waiting: BTreeMap<AgendaPlace, Arc<Hold>> = BTreeMap::new();
     let mut room = RoundRoom::new();
     // The gauge of the oldest hold. A program that holds locks only for moments never sets it.
-    let (mut oldest, mut tell_at) = (None, None);
+    let (mut oldest, mut record_at) = (None, None);
     loop {
         let version = agenda.sooner.version();
         let Some((due, next)) = agenda.take_due(clock.now()) else { return };
         if due.is_empty() && next.is_none() && waiting.is_empty() && rounds.is_empty() {
-            (oldest, tell_at) = (None, None);
+            (oldest, record_at) = (None, None);
         } else {
-            tell_at.get_or_insert_with(|| clock.now() + AGES);
+            record_at.get_or_insert_with(|| clock.now() + AGES);
         }
         waiting.extend(due.into_iter().filter_map(take_up));
         room.look(!waiting.is_empty(), clock.now());
@@ -115,12 +116,12 @@ async fn keep(agenda: &Agenda<Hold>, clock: &Clock, standings: &Standings, mut s
         {
             rounds.push(round(hold));
         }
-        if tell_at.is_some_and(|at| clock.now() >= at) {
-            tell_at = Some(clock.now() + AGES);
+        if record_at.is_some_and(|at| clock.now() >= at) {
+            record_at = Some(clock.now() + AGES);
             record_ages(oldest.get_or_insert_with(OldestHolds::new), agenda, clock.now());
         }
         let grows = room.grows.filter(|_| !waiting.is_empty());
-        let next = [next, grows, tell_at].into_iter().flatten().min();
+        let next = [next, grows, record_at].into_iter().flatten().min();
         tokio::select! {
             biased;
             () = agenda.sooner.changed_since(version) => {}

@@ -49,7 +49,7 @@ impl HoldView {
         self.0.name()
     }
 
-    /// The hold, as it stands on the voters and in other clients' errors.
+    /// The hold, as voters store it and as the errors of other clients name it.
     pub fn hold(&self) -> &HoldId {
         &self.0.id
     }

@@ -268,7 +268,7 @@ impl Leadership {
         self.0.name()
     }
 
-    /// The hold, as it stands on the voters and as [`Leader::hold`](crate::Leader::hold) shows it.
+    /// The hold, as voters store it and as [`Leader::hold`](crate::Leader::hold) shows it.
     pub fn hold(&self) -> &HoldId {
         self.0.id()
     }
@@ -307,7 +307,7 @@ impl Leadership {
 
     /// Runs `work` as long as this client leads: drops it the moment the lead is lost.
     ///
-    /// What `work` has spawned, or has already sent elsewhere, is not called back.
+    /// Tasks that `work` has spawned go on, and what it has sent elsewhere stays sent.
     ///
     /// # Errors
     ///
@@ -341,7 +341,7 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// That of `work`; or, made into one of those, [`is_lost`](Error::is_lost).
+    /// The error of `work`; or, made into its type, [`is_lost`](Error::is_lost).
     ///
     /// # Cancel safety
     ///
@@ -358,7 +358,7 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid): the value has more than 4096 bytes; the old one stands.
+    /// [`is_invalid`](Error::is_invalid): the value has more than 4096 bytes; the old one stays.
     /// [`is_lost`](Error::is_lost): this client does not lead any more.
     /// [`is_not_entered`](Error::is_not_entered): no majority answered in time. The client leads as
     /// before, and its renewals carry the new value.

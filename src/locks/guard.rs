@@ -17,9 +17,9 @@ macro_rules! guard {
                 self.0.name()
             }
 
-            /// The hold, as it stands on the voters and in other clients' errors. Guards of a plain
-            /// mutex that tasks of one client have one after the other can share it; each has a
-            /// token of its own.
+            /// The hold, as voters store it and as the errors of other clients name it. Guards of a
+            /// plain mutex that tasks of one client have one after the other can share it; each has
+            /// a token of its own.
             pub fn hold(&self) -> &HoldId {
                 self.0.id()
             }
@@ -73,7 +73,7 @@ macro_rules! guard {
 
             /// Runs `work` as long as the lock is held: drops it the moment the lock is lost.
             ///
-            /// What `work` has spawned, or has already sent elsewhere, is not called back.
+            /// Tasks that `work` has spawned go on, and what it has sent elsewhere stays sent.
             ///
             /// # Errors
             ///
@@ -108,8 +108,8 @@ macro_rules! guard {
             ///
             /// # Errors
             ///
-            /// That of `work`; or, made into one of those, [`is_lost`](crate::Error::is_lost), also
-            /// where `work` ended well after the loss.
+            /// The error of `work`; or, made into its type, [`is_lost`](crate::Error::is_lost),
+            /// also where `work` ended well after the loss.
             ///
             /// # Cancel safety
             ///
@@ -171,8 +171,7 @@ macro_rules! guard {
                 self.0.extend(Some(lease)).await
             }
 
-            /// Renews the lease now, for as long as it was before: a fixed one counts anew from
-            /// now.
+            /// Renews the lease now, for as long as it was before. A fixed lease begins anew.
             ///
             /// # Errors
             ///

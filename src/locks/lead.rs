@@ -36,7 +36,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// Those that [stay](Error::is_permanent): [`is_closed`](Error::is_closed),
+    /// Errors that [stay](Error::is_permanent): [`is_closed`](Error::is_closed),
     /// [`is_invalid`](Error::is_invalid), and [`is_no_quorum`](Error::is_no_quorum) where a
     /// majority refuses rights. All others are waited out, with a pause.
     ///

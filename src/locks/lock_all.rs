@@ -224,7 +224,7 @@ impl LockAll {
     ///
     /// # Errors
     ///
-    /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+    /// The error of the work; or, made into its type: as [`lock`](Self::lock), and
     /// [`is_lost`](Error::is_lost) if a lock was lost before the work was done. As in
     /// [`Mutex::run`](crate::Mutex::run), a release that is not confirmed yet is no error.
     ///
@@ -526,7 +526,7 @@ impl AllGuard {
     ///
     /// # Errors
     ///
-    /// That of `work`; or, made into one of those, [`is_lost`](Error::is_lost).
+    /// The error of `work`; or, made into its type, [`is_lost`](Error::is_lost).
     ///
     /// # Cancel safety
     ///
@@ -579,7 +579,7 @@ impl AllGuard {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future releases the locks, except those for which a majority has stored `time`
+    /// Dropping the future releases the locks, except locks for which a majority has stored `time`
     /// already.
     pub async fn keep_for(self, time: Duration) -> Result<(), Error> {
         // Before the others end: afterwards each of them is lost, and the cause could not be told
@@ -594,7 +594,7 @@ impl AllGuard {
     ///
     /// # Errors
     ///
-    /// The first of these in the order of the list; all locks are given back all the same.
+    /// The first of these in the order of the list. All locks are given back in any case.
     /// [`is_lost`](Error::is_lost): one had been lost before; of several the one that took the
     /// others along. [`is_unconfirmed`](Error::is_unconfirmed): no majority confirmed in time; it
     /// goes on in the background.

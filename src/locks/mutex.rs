@@ -19,8 +19,8 @@ lock! {
     ///
     /// Made by [`Quorate::mutex`](crate::Quorate::mutex), or by
     /// [`Quorate::fair_mutex`](crate::Quorate::fair_mutex), which keeps an order between processes.
-    /// A cheap value that says which lock and how, and that sends nothing before
-    /// [`lock`](Self::lock) and its like.
+    /// A cheap value that says which lock and how, and that sends nothing before a call such as
+    /// [`lock`](Self::lock).
     ///
     /// A call owns what it needs, so it can be spawned: `tokio::spawn(quorum.mutex("a").lock())`.
     /// It does nothing before it is awaited, but its limit counts from when it was made.
@@ -382,7 +382,7 @@ impl Mutex {
         ///
         /// # Errors
         ///
-        /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+        /// The error of the work; or, made into its type: as [`lock`](Self::lock), and
         /// [`is_lost`](Error::is_lost) where the lock was lost before the work was done. Also where
         /// the work blocked its thread meanwhile, and ended well: then what it returned is dropped.
         /// The work's own error type is one that is made from [`Error`], as `Box<dyn

@@ -114,8 +114,8 @@ impl<T> From<FiringDone> for OnceOutcome<T> {
 /// without voters in [quarantine](crate::Quarantine).
 ///
 /// So no majority of the voters may lose its data within [`keep`](Self::keep), nor a smaller number
-/// if fewer than all have stored the firing: let servers write to disk. Whoever comes by stores the
-/// latest firing again where it is missing.
+/// if fewer than all have stored the firing: let servers write to disk. Each caller stores the
+/// latest firing again on voters that lack it.
 ///
 /// # Examples
 ///
@@ -368,7 +368,7 @@ pub struct OnceGuard {
 }
 
 impl OnceGuard {
-    /// The hold, as it stands on the voters and in other clients' errors.
+    /// The hold, as voters store it and as the errors of other clients name it.
     pub fn hold(&self) -> &HoldId {
         self.entry.id()
     }

@@ -42,8 +42,8 @@ lock! {
     ///
     /// # What is not guaranteed
     ///
-    /// A read/write lock and the mutex of its name are two locks. (Those of
-    /// [Redisson](crate::Redisson) share one record.) Holds have the same guarantees as those of a
+    /// A read/write lock and the mutex of its name are two locks. (In [Redisson](crate::Redisson)
+    /// they share one record.) Holds have the same guarantees as holds of a
     /// [`Mutex`](crate::Mutex): see there, and at the top of this crate.
     #[must_use = "it does nothing until it is locked"]
     RwLock;
@@ -151,7 +151,7 @@ impl RwLock {
         ///
         /// # Errors
         ///
-        /// That of the work; or, made into one of those: as [`read`](Self::read), and
+        /// The error of the work; or, made into its type: as [`read`](Self::read), and
         /// [`is_lost`](Error::is_lost) if the read was lost before the work was done.
         ///
         /// # Cancel safety
@@ -267,7 +267,7 @@ impl RwLock {
         ///
         /// # Errors
         ///
-        /// That of the work; or, made into one of those: as [`write`](Self::write), and
+        /// The error of the work; or, made into its type: as [`write`](Self::write), and
         /// [`is_lost`](Error::is_lost) if the write was lost before the work was done.
         ///
         /// # Cancel safety
@@ -369,8 +369,8 @@ impl WriteGuard {
         self.0.granted().await.map(ReadGuard::new)
     }
 
-    /// Makes a read of this write: nobody writes in between, and waiting readers that stand behind
-    /// no writer enter (see [`Preference`](crate::Preference)). Returns when a majority has the
+    /// Makes a read of this write: nobody writes in between, and waiting readers enter that have no
+    /// writer before them (see [`Preference`](crate::Preference)). Returns when a majority has the
     /// read, and has confirmed the end of the write. If this end takes too long, it goes on in the
     /// background.
     ///

@@ -20,17 +20,17 @@ lock! {
     /// A semaphore held by majorities of the voters: each permit has one holder at a time.
     ///
     /// Made by [`Quorate::semaphore`](crate::Quorate::semaphore) with the number of permits; a
-    /// cheap value that says which semaphore and how, and that sends nothing before
-    /// [`acquire`](Self::acquire) and its like.
+    /// cheap value that says which semaphore and how, and that sends nothing before a call such as
+    /// [`acquire`](Self::acquire).
     ///
     /// A permit is a numbered *slot*, and a hold has it once a majority of the voters has given it
     /// that very slot. So no more can hold than there are slots, whichever voters answered: two
     /// majorities share a voter, and a voter gives a slot to one hold.
     ///
     /// All waiters queue in the order of asking, as for a [fair
-    /// mutex](crate::Mutex#the-fair-mutex), also those who want several permits: nobody who wants
-    /// fewer passes them. Each hold has a lease of its own, so the permits of a holder that dies
-    /// come back when its lease ends, whatever others do.
+    /// mutex](crate::Mutex#the-fair-mutex), also if they want several permits: a waiter that wants
+    /// fewer does not pass them. Each hold has a lease of its own, so the permits of a holder that
+    /// dies come back when its lease ends, whatever others do.
     ///
     /// # Permits
     ///
@@ -49,7 +49,7 @@ lock! {
     /// # What is not guaranteed
     ///
     /// A semaphore is another lock than the mutex of the same name. Holds have the same guarantees
-    /// as those of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
+    /// as holds of a [`Mutex`](crate::Mutex): see there, and at the top of this crate.
     #[must_use = "it does nothing until a permit is acquired"]
     Semaphore;
 
@@ -179,7 +179,7 @@ impl Semaphore {
         ///
         /// # Errors
         ///
-        /// That of the work; or, made into one of those: as [`acquire`](Self::acquire), and
+        /// The error of the work; or, made into its type: as [`acquire`](Self::acquire), and
         /// [`is_lost`](Error::is_lost) if the permit was lost before the work was done.
         ///
         /// # Cancel safety

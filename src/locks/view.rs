@@ -23,8 +23,8 @@ use crate::{
 /// what voters said at one moment is for people and dashboards, and may get further fields.
 ///
 /// While the voters of the client are being [replaced](crate::Builder::replacing), a majority of
-/// either set is enough here. Holds with a majority of both come first. The others may be those of
-/// clients with one set alone.
+/// either set is enough here. Holds with a majority of both come first. The others may be holds of
+/// clients that have one set alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -43,15 +43,15 @@ pub struct LockView {
     /// Who waits, in order: the places that a majority stores with the same ticket, with the time
     /// for which a majority keeps them.
     pub waiting: Vec<Waiting>,
-    /// The token of the hold that excludes all others, or of the latest that did: the highest that
-    /// a majority has reached. Of a mutex whose hold goes from task to task, the last of its
-    /// tokens. `None` where no majority knows any, and of a semaphore.
+    /// The token of the exclusive hold, or of the latest there was: the highest that a majority has
+    /// reached. Of a mutex that is handed on from task to task, the last token of the hold. `None`
+    /// where no majority knows any, and of a semaphore.
     pub token: Option<Token>,
     /// The number of permits of a semaphore, if a voter knows it: the smallest number with which
     /// anybody has asked of late.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub permits: Option<u32>,
-    /// Who leads an election, and what it says of itself; `None` also where that cannot be known.
+    /// The leader of an election, with its value. `None` also if nobody can say who leads.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub leader: Option<Leader>,
     /// The latest firing of a [`Once`](crate::Once) of which a voter knows that it is done.
@@ -111,7 +111,7 @@ pub struct VoterView {
     /// Who has its vote and who waits for it; or why it did not say.
     #[cfg_attr(feature = "serde", serde(flatten, serialize_with = "crate::proto::or_error"))]
     pub state: Result<LockState, Cause>,
-    /// Why its vote does not count for new holds now, if it does not.
+    /// Why its vote does not count for new holds now. `None`: it does.
     pub quarantine: Option<Quarantined>,
 }
 
@@ -167,9 +167,9 @@ impl From<Done> for FiringDone {
 pub struct Holder {
     /// The hold.
     pub hold: HoldId,
-    /// What its client is called, if that has a name.
+    /// The name of its client, if it has one.
     pub client_name: Option<String>,
-    /// What its user [says of it](crate::Mutex::note), if anything.
+    /// Its [note](crate::Mutex::note), if it has one.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub note: Option<String>,
     /// What it does with the lock.
@@ -195,9 +195,9 @@ pub struct Holder {
 pub struct Waiting {
     /// The place. The holds of its attempts are called `<place>.<attempt>`.
     pub place: HoldId,
-    /// What its client is called, if that has a name.
+    /// The name of its client, if it has one.
     pub client_name: Option<String>,
-    /// What its user [says of it](crate::Mutex::note), if anything.
+    /// Its [note](crate::Mutex::note), if it has one.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub note: Option<String>,
     /// What it waits for.
@@ -233,17 +233,17 @@ impl LockView {
         }
     }
 
-    /// The first of the [holders](Self::holders): of a lock that one holds at a time, its holder.
+    /// The first of the [holders](Self::holders), which is the holder of an exclusive lock.
     pub fn holder(&self) -> Option<Holder> {
         self.holders.first().cloned()
     }
 
-    /// Of the [holders](Self::holders) of a read/write lock the one that writes.
+    /// The writer among the [holders](Self::holders) of a read/write lock.
     pub fn writer(&self) -> Option<Holder> {
         self.holders.iter().find(|held| held.kind == HolderKind::Write).cloned()
     }
 
-    /// Of the [holders](Self::holders) of a read/write lock those that read.
+    /// The readers among the [holders](Self::holders) of a read/write lock.
     pub fn readers(&self) -> Vec<Holder> {
         self.holders.iter().filter(|held| held.kind == HolderKind::Read).cloned().collect()
     }
