@@ -68,7 +68,7 @@ impl Wakeups {
 
     /// Wakes this client's waiters right behind this place, as the client gives its hold back.
     // Their requests leave right behind the release, so the next task has the lock after one round
-    // trip. By a message of the voters it would be two
+    // trip. A message of the voters would come only then
     // (`the_next_task_of_a_client_has_the_lock_one_round_trip_after_the_release`).
     pub(crate) fn wake_followers(&self, place: &str) {
         self.with_tables(|Tables { listeners, followers, .. }| {

@@ -132,13 +132,9 @@ impl LockRequest {
         self.hold_at_most.map(|most| HoldLimit::new(most, granted))
     }
 
-    /// Waits for the turn in the local queue, and asks the voters then; if the caller may wait,
-    /// from a place in their queue. With the right to hand the hold on. `None`: meanwhile the owner
-    /// has a hold that lets it in.
-    async fn ask_in_local_queue(
-        &self,
-        limit: Limit,
-    ) -> Result<Option<(Box<Won>, Option<Succession>)>, NotGranted> {
+    /// Waits for the turn in the local queue, and asks the voters then; if the caller may wait, from
+    /// a place in their queue. `None`: meanwhile the owner has a hold that lets it in.
+    async fn ask_in_local_queue(&self, limit: Limit) -> Result<Option<WonVotes>, NotGranted> {
         let Self { coordinator, record, .. } = self;
         let waits = limit.waits();
         // A caller that shares the lock mostly has the turn at once. So it waits for leave first,
@@ -255,6 +251,9 @@ impl LockRequest {
         }
     }
 }
+
+/// The votes of a majority, and the right to hand the hold on.
+type WonVotes = (Box<Won>, Option<Succession>);
 
 /// Records the time to the answer, by its drop also for a caller that gave up.
 pub(super) struct AcquireSpan<'a> {

@@ -69,9 +69,9 @@ struct HoldState {
     // together with what the next one hears
     // (`whoever_has_a_hold_from_another_task_is_told_as_well`).
     support: Arc<Mutex<Support>>,
-    /// A voter that had no vote of it has given it again, and the renewal that follows is due.
-    was_healed: bool,
-    /// When such a renewal may follow.
+    /// When a voter has given its vote again that it had lost, until a renewal follows.
+    healed: Option<Moment>,
+    /// The earliest moment of such a renewal.
     heals_not_before: Moment,
     checkup: Checkup,
     end: Option<End>,
@@ -489,7 +489,7 @@ impl HoldState {
             longest: sent.terms.lease,
             count: 1,
             support: support.unwrap_or_else(|| Self::first_support(won, voters, sent, now)),
-            was_healed: false,
+            healed: None,
             heals_not_before: now,
             checkup: Checkup::of(voters),
             end: None,

@@ -155,8 +155,8 @@ impl LockRequest {
         if let Some(parked) = holds.parked(parked) {
             parked.end_as_resumed();
         } else {
-            // A minority may still have the parked hold. Freed of it, they give their votes to this
-            // hold at its next renewal.
+            // A minority of the voters may still have the parked hold. Freed of it, they give their
+            // votes to this hold at its next renewal.
             drop(coordinator.give_back(record, parked, lease, now));
         }
         entry

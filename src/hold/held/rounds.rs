@@ -184,7 +184,9 @@ impl Hold {
         }
         let is_lost = support.is_lost(panel.quorum, at);
         drop(support);
-        state.was_healed |= healed;
+        if healed {
+            state.healed = Some(at);
+        }
         let is_sound = verdict == Verdict::Granted && kept_out.is_none();
         state.checkup.heard(voter, is_sound, sent.in_full);
         RoundHeard { verdict, suspected: kept_out.is_some(), is_lost }
@@ -328,10 +330,10 @@ impl HoldState {
     // (`losses_at_one_voter_after_the_other_lose_no_hold`). Not more often than each quarter of a
     // lease: a voter that loses its data again and again must not make a hold renew as often.
     pub(super) fn renew_if_healed(&mut self, now: Moment) -> bool {
-        if !self.was_healed || self.in_round || now < self.heals_not_before {
+        if self.healed.is_none() || self.in_round || now < self.heals_not_before {
             return false;
         }
-        (self.was_healed, self.heals_not_before) = (false, now + self.lease.terms().lease / 4);
+        (self.healed, self.heals_not_before) = (None, now + self.lease.terms().lease / 4);
         self.lease.renew_now(now);
         true
     }
