@@ -103,8 +103,8 @@ impl Coordinator {
             ids: HoldIds::new(client, seed.map(|_| StdRng::from_rng(&mut chance))),
             series,
             wakeups,
-            // One task of a client asks for a mutex. It hands the lock on to the others, so one place
-            // in the queue of the voters is enough for all of them.
+            // One task of a client asks for a mutex. It hands the lock on to the others, so one
+            // place in the queue of the voters is enough for all of them.
             local_queues: Arc::new(LocalQueues::new(1)),
             ordered_local_queues: Arc::new(LocalQueues::new(MAX_PLACES)),
             chance: Mutex::new(chance),

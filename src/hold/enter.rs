@@ -132,8 +132,8 @@ impl LockRequest {
         self.hold_at_most.map(|most| HoldLimit::new(most, granted))
     }
 
-    /// Waits for the turn in the local queue, and asks the voters then; if the caller may wait, from
-    /// a place in their queue. `None`: meanwhile the owner has a hold that lets it in.
+    /// Waits for the turn in the local queue, and asks the voters then; if the caller may wait,
+    /// from a place in their queue. `None`: meanwhile the owner has a hold that lets it in.
     async fn ask_in_local_queue(&self, limit: Limit) -> Result<Option<WonVotes>, NotGranted> {
         let Self { coordinator, record, .. } = self;
         let waits = limit.waits();

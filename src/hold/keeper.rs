@@ -39,9 +39,9 @@ const MAX_ROUNDS: usize = 4096;
 const AGES: Duration = Duration::from_secs(5);
 
 /// Ends the holds that are left when the keeper ends before them: nobody renews them any more.
-struct Watched(Arc<Agenda<Hold>>);
+struct EndGuard(Arc<Agenda<Hold>>);
 
-impl Drop for Watched {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         let left = self.0.end();
         // A second panic during a panic would abort the process, and each loss calls a recorder.
@@ -86,10 +86,10 @@ pub(super) fn watch(
 ) -> impl Future<Output = ()> + use<> {
     let (clock, standings) =
         (coordinator.clock().clone(), Arc::clone(&coordinator.panel().standings));
-    // Both before the task first runs. If it never runs, `Watched` is dropped with it and ends the
+    // Both before the task first runs. If it never runs, the guard is dropped with it and ends the
     // holds. And a voter that comes back before it runs must not go unnoticed.
-    let (watched, seen_return) = (Watched(Arc::clone(agenda)), standings.returned().version());
-    async move { keep(&watched.0, &clock, &standings, seen_return).await }
+    let (guard, seen_return) = (EndGuard(Arc::clone(agenda)), standings.returned().version());
+    async move { keep(&guard.0, &clock, &standings, seen_return).await }
 }
 
 async fn keep(agenda: &Agenda<Hold>, clock: &Clock, standings: &Standings, mut seen_return: u64) {

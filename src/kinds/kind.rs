@@ -228,7 +228,7 @@ pub(crate) struct Form {
     keep: Option<Duration>,
     preference: Preference,
     /// What the channels for wake-ups begin with.
-    calls: Arc<str>,
+    wakeup_channels: Arc<str>,
     /// The arguments that requests with the usual lease share: to acquire, to renew and to release.
     // Made once, as they are the same for every lock: `lock` and `release` allocate less.
     usual: [Arc<[Arc<str>]>; 3],
@@ -239,7 +239,7 @@ impl Form {
         kind: &'static Kind,
         rules: Rules,
         preference: Preference,
-        calls: &Arc<str>,
+        wakeup_channels: &Arc<str>,
         settings: &Settings,
     ) -> Self {
         let lease = rules.terms.lease;
@@ -251,8 +251,8 @@ impl Form {
         let waiting = if brief { settings.waiting_briefly(lease) } else { settings.waiting(lease) };
         let waiting = Some(waiting).filter(|_| kind.has_queue);
         let keep = Some(settings.fence_memory).filter(|_| kind.forgets_fence);
-        let (calls, usual) = (Arc::clone(calls), Default::default());
-        Self { kind, rules, waiting, keep, preference, calls, usual }.with_usual()
+        let (wakeup_channels, usual) = (Arc::clone(wakeup_channels), Default::default());
+        Self { kind, rules, waiting, keep, preference, wakeup_channels, usual }.with_usual()
     }
 
     fn with_usual(self) -> Self {
@@ -291,7 +291,7 @@ impl Form {
         };
         let labels = script.shared.iter().filter(|label| **label != "publish");
         let word = |label: &&'static str| match *label {
-            "calls" => Arc::clone(&self.calls),
+            "calls" => Arc::clone(&self.wakeup_channels),
             "lease_ms" => millis(Some(lease)),
             "keep_ms" => millis(self.keep),
             "wait_ms" => millis(self.waiting),
@@ -320,13 +320,13 @@ impl Form {
 /// The forms of a client's locks. For the client's own settings they are made once.
 #[derive(Debug)]
 pub(crate) struct Forms {
-    calls: Arc<str>,
+    wakeup_channels: Arc<str>,
     made: Vec<Arc<Form>>,
 }
 
 impl Forms {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let mut forms = Self { calls: settings.keys.calls().into(), made: Vec::new() };
+        let mut forms = Self { wakeup_channels: settings.keys.calls().into(), made: Vec::new() };
         // If the lease cannot be used, the call that locks says so.
         if let Ok(rules) = settings.rules(settings.lease) {
             let form = |kind| forms.of(kind, rules, Preference::default(), settings);
@@ -346,6 +346,8 @@ impl Forms {
             *made.kind == *kind && made.rules == rules && made.preference == preference
         };
         let made = self.made.iter().find(is_this).cloned();
-        made.unwrap_or_else(|| Arc::new(Form::new(kind, rules, preference, &self.calls, settings)))
+        made.unwrap_or_else(|| {
+            Arc::new(Form::new(kind, rules, preference, &self.wakeup_channels, settings))
+        })
     }
 }

@@ -88,8 +88,8 @@ impl OneLock {
 
 /// Several locks, as one: all or none.
 ///
-/// Made by [`Quorate::lock_all`](crate::Quorate::lock_all); a value that sends nothing before
-/// [`lock`](Self::lock) and its like.
+/// Made by [`Quorate::lock_all`](crate::Quorate::lock_all); a value that sends nothing before a
+/// call such as [`lock`](Self::lock).
 ///
 /// # How it waits
 ///
@@ -291,37 +291,38 @@ impl LockAll {
         let mut order: Vec<usize> = (0..requests.len()).collect();
         order.sort_by_key(|place| self.locks[*place].rank());
         let entries = requests.iter().map(|_| None).collect();
-        let mut got = Got { coordinator, requests, order, entries, silence: None, taken: None };
+        let (unknown, taken) = (None, None);
+        let mut so_far = LocksSoFar { coordinator, requests, order, entries, unknown, taken };
         let mut several = Several::new(limit);
         loop {
             match several.next(coordinator.clock().now()) {
-                SeveralNext::AskAll => got.ask(limit).await?,
+                SeveralNext::AskAll => so_far.ask(limit).await?,
                 SeveralNext::WaitFor(one, limit) => {
-                    several.waited(got.wait_for(one, limit).await?);
+                    several.waited(so_far.wait_for(one, limit).await?);
                     continue;
                 }
                 SeveralNext::TakeInOrder(limit) => {
                     // It keeps a lock while it waits for the next. All such callers have the same
                     // order, so the one with the highest lock of all waits for nobody of them.
-                    for one in got.order.clone() {
-                        if !got.wait_for(one, limit).await? {
-                            return Err(got.refusal(one));
+                    for one in so_far.order.clone() {
+                        if !so_far.wait_for(one, limit).await? {
+                            return Err(so_far.refusal(one));
                         }
                     }
                 }
-                SeveralNext::GiveUp(one) => return Err(got.refusal(one)),
+                SeveralNext::GiveUp(one) => return Err(so_far.refusal(one)),
             }
             // A fixed lease may have ended while it waited for other locks.
             let lacks = |entry: &Option<Entry>| !entry.as_ref().is_some_and(Entry::is_held);
-            let Some(missing) = got.entries.iter().position(lacks) else {
-                let entries: Vec<_> = got.entries.into_iter().flatten().collect();
+            let Some(missing) = so_far.entries.iter().position(lacks) else {
+                let entries: Vec<_> = so_far.entries.into_iter().flatten().collect();
                 lose_together(&entries);
                 return Ok(AllGuard(entries));
             };
             // Before it waits: two callers that keep a lock and wait for the other's would wait for
             // ever.
             if !crate::mutant!("several_keep_what_they_have") {
-                got.entries.fill_with(|| None);
+                so_far.entries.fill_with(|| None);
             }
             several.missed(missing);
         }
@@ -336,32 +337,32 @@ fn unless_busy(acquired: Result<AllGuard, Error>) -> Result<Option<AllGuard>, Er
     }
 }
 
-/// The least time that other callers have to give back what they got.
+/// The least time that other callers have to give back what they so_far.
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// Whether nobody could say who has the lock.
-fn is_silence(error: &Error) -> bool {
+fn is_unknown(error: &Error) -> bool {
     error.is_no_quorum() || error.is_overloaded()
 }
 
 /// What a caller has of the locks that it wants.
-struct Got<'a> {
+struct LocksSoFar<'a> {
     coordinator: &'a Coordinator,
     requests: Vec<LockRequest>,
     /// The locks by rank: an order that is the same for all callers.
     order: Vec<usize>,
     entries: Vec<Option<Entry>>,
     /// The error if too few voters answered the last request.
-    silence: Option<Error>,
+    unknown: Option<Error>,
     /// The last lock that was refused, and what the voters said.
     taken: Option<(usize, Refusal)>,
 }
 
-impl Got<'_> {
+impl LocksSoFar<'_> {
     /// Why the caller does not have all locks, or does not have `one`.
     fn refusal(self, one: usize) -> Error {
         // Law 9: if too few voters answered, it is not true that another hold has the lock.
-        if let Some(error) = self.silence {
+        if let Some(error) = self.unknown {
             return error;
         }
         // Nothing was refused if a lease has ended while it waited for another lock.
@@ -384,10 +385,10 @@ impl Got<'_> {
 
     /// Waits for one lock, and says whether it has it then.
     async fn wait_for(&mut self, one: usize, limit: Limit) -> Result<bool, Error> {
-        self.silence = None;
+        self.unknown = None;
         match self.requests[one].enter_unless_refused(limit).await {
-            Err(NotGranted::Failed(error)) if is_silence(&error) && limit != Limit::Never => {
-                self.silence = Some(error);
+            Err(NotGranted::Failed(error)) if is_unknown(&error) && limit != Limit::Never => {
+                self.unknown = Some(error);
             }
             entered => self.note(one, entered)?,
         }
@@ -397,7 +398,7 @@ impl Got<'_> {
     /// Asks for all locks that it does not have, at one moment. Waits for none; a caller that only
     /// tries waits for a moment.
     async fn ask(&mut self, limit: Limit) -> Result<(), Error> {
-        self.silence = None;
+        self.unknown = None;
         let (clock, once) = (self.coordinator.clock(), limit.once(self.coordinator.patience()));
         let (started, requests) = (clock.now(), &self.requests);
         let missing = (0..requests.len()).filter(|one| self.entries[*one].is_none());
@@ -407,7 +408,7 @@ impl Got<'_> {
         for (one, entered) in heard {
             match entered {
                 // Not an error yet: a caller that may wait asks again, and fails if that goes on.
-                Err(NotGranted::Failed(error)) if is_silence(&error) => self.silence = Some(error),
+                Err(NotGranted::Failed(error)) if is_unknown(&error) => self.unknown = Some(error),
                 entered => {
                     refused |= matches!(entered, Err(NotGranted::Held(_)));
                     self.note(one, entered)?;
@@ -416,7 +417,7 @@ impl Got<'_> {
         }
         // One lock that is taken is the answer, whatever is not known of the others.
         if refused {
-            self.silence = None;
+            self.unknown = None;
         }
         if matches!(limit, Limit::Once(_)) {
             self.outlast(AGAIN.max(clock.now().since(started) * 2)).await?;
@@ -429,14 +430,14 @@ impl Got<'_> {
     // Callers that got only later ones give them back now. So of several that try at one moment,
     // one gets all (`of_ten_that_try_the_same_three_locks_at_once_one_has_them`).
     async fn outlast(&mut self, time: Duration) -> Result<(), Error> {
-        if self.entries[self.order[0]].is_none() || self.silence.is_some() {
+        if self.entries[self.order[0]].is_none() || self.unknown.is_some() {
             return Ok(());
         }
         for one in self.order.clone() {
             let limit = Limit::Until(self.coordinator.clock().now() + time);
             if self.entries[one].is_none() && !self.wait_for(one, limit).await? {
-                // It was refused before, and that is the answer, not the silence of now.
-                self.silence = None;
+                // It was refused before, and that is the answer, not that too few say so now.
+                self.unknown = None;
                 break;
             }
         }

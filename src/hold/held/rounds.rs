@@ -59,7 +59,7 @@ impl LateListener for LateAnswers {
 }
 
 /// What an answer means for the hold.
-struct RoundHeard {
+struct NotedAnswer {
     verdict: Verdict,
     /// The voter is in quarantine.
     suspected: bool,
@@ -142,7 +142,7 @@ impl Hold {
     }
 
     /// Notes what a voter has answered.
-    fn note_answer(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> RoundHeard {
+    fn note_answer(&self, sent: RoundSent, voter: usize, outcome: &Outcome<Answer>) -> NotedAnswer {
         let panel = self.coordinator.panel();
         let shard = outcome.as_ref().ok().map(|answer| answer.shard);
         let Vote { mut verdict, slots, token, .. } = Vote::of(outcome);
@@ -189,7 +189,7 @@ impl Hold {
         }
         let is_sound = verdict == Verdict::Granted && kept_out.is_none();
         state.checkup.heard(voter, is_sound, sent.in_full);
-        RoundHeard { verdict, suspected: kept_out.is_some(), is_lost }
+        NotedAnswer { verdict, suspected: kept_out.is_some(), is_lost }
     }
 
     /// Has the answers noted that nobody waits for any more.
