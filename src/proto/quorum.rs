@@ -4,20 +4,20 @@ use std::{fmt, ops::Range};
 
 /// The majorities that decide, out of a client's list of voters.
 ///
-/// Mostly there is one set, and it is all voters. A client whose voters are being replaced has two:
-/// the new voters and the old ones, which may have some in common. A voter in both is one voter,
-/// asked once, with a vote in each set.
+/// Usually there is one set: all voters. A client whose voters are being replaced has two sets, the
+/// new voters and the old ones. A voter in both sets is asked once and has a vote in each.
 ///
-/// The law of one set: two majorities of it always share a voter. It is always counted of all that
-/// were configured, never of those that answered or once granted. So what has a majority of each of
-/// two sets shares a voter with whatever has a majority of either: with clients that have the old
-/// set alone, and with clients that have the new set alone.
+/// Two majorities of one set always share a voter. A majority is counted of all configured voters,
+/// never of the voters that answered. So a majority of each of two sets shares a voter with every
+/// majority of the old set, and with every majority of the new set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quorum {
+    // The sets are ranges of one list, and not lists of their own: a voter in both sets then has
+    // one number, one connection and one answer, and cannot be counted twice in a set.
     voters: usize,
-    /// The new voters are those before this one.
+    /// How many voters the new set has. It is the beginning of the list.
     new: usize,
-    /// The old ones are those from this one on; `None` where there is one set.
+    /// The first voter of the old set, which goes on to the end of the list. `None` for one set.
     old: Option<usize>,
 }
 
@@ -27,16 +27,16 @@ impl Quorum {
         Self { voters, new: voters, old: None }
     }
 
-    /// Two sets. The list of voters has those that are only new, those in both sets, and those that
-    /// are only old, in this order.
+    /// Two sets. The list has the voters that are only new, then the voters in both sets, then the
+    /// voters that are only old.
     pub fn joint(only_new: usize, both: usize, only_old: usize) -> Self {
         assert!(only_new + both > 0 && both + only_old > 0, "a quorum of no voters");
         let voters = only_new + both + only_old;
         Self { voters, new: only_new + both, old: Some(only_new) }
     }
 
-    /// By the side of each voter, in the order of [`joint`](Self::joint); of voters without sides
-    /// there is one set.
+    /// Takes the side of each voter, in the order of [`joint`](Self::joint). Voters without sides
+    /// are one set.
     pub fn of_sides(sides: impl Iterator<Item = Option<Side>>) -> Self {
         let [mut only_new, mut both, mut only_old, mut all] = [0; 4];
         for side in sides {
@@ -47,6 +47,8 @@ impl Quorum {
                 Some(Side::Old) => only_old += 1,
             }
         }
+        // The reports of an error may be empty, or of one set only. They are taken for one set, as
+        // `Error::retry_after` and `is_permanent` must not panic.
         match all {
             0 if only_new + both > 0 && both + only_old > 0 => {
                 Self::joint(only_new, both, only_old)
@@ -63,7 +65,7 @@ impl Quorum {
         self.old.is_some()
     }
 
-    /// In which set a voter is, where there are two.
+    /// The set of a voter, if there are two sets.
     pub fn side(self, voter: usize) -> Option<Side> {
         let old = self.old?;
         Some(match (voter < self.new, voter >= old) {
@@ -73,31 +75,36 @@ impl Quorum {
         })
     }
 
-    /// These voters are a majority of each set.
+    /// Whether these voters are a majority of each set.
     pub fn reached(self, by: impl Fn(usize) -> bool) -> bool {
+        // One set is not enough: with the majority of the new voters alone, a client of the old
+        // voters could hold the lock at the same time (law 1).
         if crate::mutant!("one_set_decides") {
             return self.reached_in_one(by);
         }
-        !self.in_one(|set| set.count(&by) < set.needed())
+        !self.in_one(|set| count(&set, &by) < needed(set.len()))
     }
 
-    /// These voters are a majority of one set at least: nobody else reaches a majority of that one
-    /// without them, and so of each.
+    /// Whether these voters are a majority of at least one set. Then nobody else can have a
+    /// majority of each set.
     pub fn reached_in_one(self, by: impl Fn(usize) -> bool) -> bool {
-        self.in_one(|set| set.count(&by) >= set.needed())
+        self.in_one(|set| count(&set, &by) >= needed(set.len()))
     }
 
-    /// So many voters say no, or nothing, that one of the sets has no majority without them.
+    /// Whether some set has no majority without these voters.
     pub fn missed(self, by: impl Fn(usize) -> bool) -> bool {
-        self.in_one(|set| set.count(&by) > set.spare())
+        self.in_one(|set| count(&set, &by) > spare(set.len()))
     }
 
-    /// The lowest value that a majority of each set does not exceed: of all voters that are a
-    /// majority of each, those whose highest is the lowest have this as their highest. `None` while
-    /// a set has too few with a value.
+    /// The lowest value that a majority of each set does not exceed. `None` while too few voters of
+    /// a set have a value.
+    ///
+    /// Example: the values 3, 5 and 9 of three voters give 5.
     pub fn lowest<T: Ord>(self, value: impl Fn(usize) -> Option<T>) -> Option<T> {
         let mut lowest = None;
         for of_set in self.lowest_of_each(value) {
+            // The higher of the two sets applies: the value must hold for a majority of each. The
+            // lower ticket of one set would go before waiters of the other set (law 4).
             lowest = lowest.max(Some(of_set?));
             if crate::mutant!("lowest_of_one_set") {
                 break;
@@ -112,8 +119,8 @@ impl Quorum {
         value: impl Fn(usize) -> Option<T>,
     ) -> impl Iterator<Item = Option<T>> {
         self.sets().map(move |set| {
-            let mut values: Vec<T> = set.0.clone().filter_map(&value).collect();
-            let at = set.needed() - 1;
+            let at = needed(set.len()) - 1;
+            let mut values: Vec<T> = set.filter_map(&value).collect();
             (at < values.len()).then(|| {
                 values.sort_unstable();
                 values.swap_remove(at)
@@ -121,72 +128,70 @@ impl Quorum {
         })
     }
 
-    /// With fewer answers than this neither is a majority of each set reached nor can it be missed.
+    /// With fewer answers than this, no majority of each set is reached, and none is ruled out.
     pub fn least(self) -> usize {
-        self.sets().map(|set| set.spare() + 1).min().unwrap_or(1)
+        self.sets().map(|set| spare(set.len()) + 1).min().unwrap_or(1)
     }
 
-    /// So many voters are a majority of each set, whichever they are.
+    /// Any choice of so many voters is a majority of each set.
     pub fn enough(self) -> usize {
         self.voters - (self.least() - 1)
     }
 
-    /// So many voters can be a majority of each set, and no fewer can.
+    /// The smallest number of voters that can be a majority of each set.
     pub fn fewest(self) -> usize {
         let Majorities { new: (new, _), old: Some((old, _)) } = self.needed() else {
-            return OneSet(0..self.voters).needed();
+            return needed(self.voters);
         };
+        // A voter in both sets serves both majorities, but no more of them than either needs.
         let both = self.new.saturating_sub(self.old.unwrap_or_default());
         new + old - both.min(new).min(old)
     }
 
-    /// Each set: its side, where there are two, and its voters.
+    /// The voters of each set, with its side if there are two.
     pub fn each(self) -> impl Iterator<Item = (Option<Side>, Range<usize>)> {
         let sides = if self.old.is_some() { [Some(Side::New), Some(Side::Old)] } else { [None; 2] };
-        sides.into_iter().zip(self.sets().map(|set| set.0))
+        sides.into_iter().zip(self.sets())
     }
 
-    /// What is needed, for messages.
+    /// The sizes of the majorities, for messages.
     pub fn needed(self) -> Majorities {
-        let mut sets = self.sets().map(|set| (set.needed(), set.0.len()));
+        let mut sets = self.sets().map(|set| (needed(set.len()), set.len()));
         Majorities { new: sets.next().expect("there is one set"), old: sets.next() }
     }
 
-    /// Whether this is so in one set at least. Asked at every answer, so it is no iterator's work.
-    fn in_one(self, is_so: impl Fn(OneSet) -> bool) -> bool {
-        let old = self.old.map(|old| OneSet(old..self.voters));
-        is_so(OneSet(0..self.new)) || old.is_some_and(is_so)
+    fn in_one(self, is_so: impl Fn(Range<usize>) -> bool) -> bool {
+        // Not `self.sets().any(..)`: each answer to each request asks this several times.
+        let old = self.old.map(|old| old..self.voters);
+        is_so(0..self.new) || old.is_some_and(is_so)
     }
 
-    fn sets(self) -> impl Iterator<Item = OneSet> {
-        let old = self.old.map(|old| OneSet(old..self.voters));
-        std::iter::once(OneSet(0..self.new)).chain(old)
-    }
-}
-
-/// A part of the list of voters.
-struct OneSet(Range<usize>);
-
-impl OneSet {
-    fn count(&self, which: &impl Fn(usize) -> bool) -> usize {
-        self.0.clone().filter(|voter| which(*voter)).count()
-    }
-
-    fn needed(&self) -> usize {
-        if crate::mutant!("half_is_a_majority") {
-            return self.0.len().div_ceil(2);
-        }
-        self.0.len() / 2 + 1
-    }
-
-    /// How many may say no, or nothing, while a majority is still possible.
-    fn spare(&self) -> usize {
-        self.0.len() - self.needed()
+    fn sets(self) -> impl Iterator<Item = Range<usize>> {
+        let old = self.old.map(|old| old..self.voters);
+        std::iter::once(0..self.new).chain(old)
     }
 }
 
-/// In which of its two sets of voters a client has a voter, while the voters are being
-/// [replaced](crate::Builder::replacing).
+fn count(set: &Range<usize>, which: &impl Fn(usize) -> bool) -> usize {
+    set.clone().filter(|voter| which(*voter)).count()
+}
+
+/// The majority of a set of so many voters.
+fn needed(voters: usize) -> usize {
+    // Also of an even number more than half: of four voters, two and two share none, so two clients
+    // would both hold the lock (law 1).
+    if crate::mutant!("half_is_a_majority") {
+        return voters.div_ceil(2);
+    }
+    voters / 2 + 1
+}
+
+/// How many voters of such a set can refuse or stay silent while a majority is still possible.
+fn spare(voters: usize) -> usize {
+    voters - needed(voters)
+}
+
+/// The set of a voter while the voters are being [replaced](crate::Builder::replacing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Side {
@@ -199,12 +204,12 @@ pub enum Side {
 }
 
 impl Side {
-    /// Whether a voter of this side is one of the new voters.
+    /// Whether the voter is one of the new voters.
     pub fn is_new(self) -> bool {
         self != Self::Old
     }
 
-    /// Whether a voter of this side is one of the old voters.
+    /// Whether the voter is one of the old voters.
     pub fn is_old(self) -> bool {
         self != Self::New
     }
@@ -220,7 +225,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// How many voters are needed, of how many; the same of the old voters, where there are two sets.
+/// How many voters are needed of how many, for the new voters and for the old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Majorities {
     pub new: (usize, usize),
@@ -228,7 +233,7 @@ pub struct Majorities {
 }
 
 impl Majorities {
-    /// The noun that follows the number in a message.
+    /// `voter` or `voters`, as it follows the number in a message.
     pub fn noun(&self) -> &'static str {
         if self.new.0 == 1 && self.old.is_none() { "voter" } else { "voters" }
     }

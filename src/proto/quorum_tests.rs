@@ -36,12 +36,12 @@ fn old_of((only_new, both, only_old): (usize, usize, usize)) -> std::ops::Range<
 #[test]
 fn two_majorities_always_share_a_voter() {
     for voters in 1..=64 {
-        let (set, quorum) = (OneSet(0..voters), Quorum::of(voters));
+        let (needed, spare, quorum) = (needed(voters), spare(voters), Quorum::of(voters));
         // And no larger than that takes: one fewer would not.
-        assert!(2 * set.needed() > voters && 2 * (set.needed() - 1) <= voters, "{voters}");
-        assert_eq!(set.needed() + set.spare(), voters);
-        assert_eq!([quorum.fewest(), quorum.enough()], [set.needed(); 2], "there is one number");
-        assert_eq!((quorum.least(), quorum.side(0)), (set.spare() + 1, None));
+        assert!(2 * needed > voters && 2 * (needed - 1) <= voters, "{voters}");
+        assert_eq!(needed + spare, voters);
+        assert_eq!([quorum.fewest(), quorum.enough()], [needed; 2], "there is one number");
+        assert_eq!((quorum.least(), quorum.side(0)), (spare + 1, None));
     }
 }
 
