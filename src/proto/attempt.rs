@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{HoldId, Loss, Moment, Next, Quorum, Terms, Verdict, Votes};
 
-/// What an attempt is measured by.
+/// The times that bound an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     pub terms: Terms,
@@ -12,13 +12,15 @@ pub struct Rules {
     pub minimum_validity: Duration,
     /// How long a voter has to answer.
     pub voter_deadline: Duration,
-    /// How long it may have at most, where it was seen to need longer.
+    /// How long a voter may have at most if its round trips need longer.
     pub longest_deadline: Duration,
 }
 
 impl Rules {
-    /// Whether enough is left now of what was asked for at `started`.
+    /// Whether enough validity is left now of a request that left at `started`.
     pub fn is_in_time(&self, started: Moment, now: Moment) -> bool {
+        // Zero is too late even if the minimum is zero: a lease that is no longer than the drift
+        // may never be trusted (law 2).
         let left = self.terms.deadline(started).since(now);
         !left.is_zero() && left >= self.minimum_validity
     }
@@ -29,34 +31,27 @@ type AttemptNext = Next<Result<Moment, Loss>>;
 
 /// An attempt from its first request on.
 ///
-/// In a split the hold with the most votes keeps them and asks the others again, a few times,
-/// while everyone else undoes at once; validity counts from the first request all along. Only the
-/// first round waits for the silent: a vote that is kept for long may be just the one that a holder
-/// needs to renew, where another voter is gone.
+/// In a split the hold with the most votes keeps them and asks the others again, a few times. All
+/// other attempts undo at once.
 #[derive(Debug)]
 pub struct Attempt {
     me: HoldId,
     rules: Rules,
     votes: Votes,
+    // No later round moves this. The votes of the first round were asked for then, and their leases
+    // run from there: the mutant `validity_from_the_reply` breaks law 2.
     started: Moment,
     asked: Moment,
     last_heard: Moment,
-    state: AttemptState,
+    /// Until when a hopeless attempt still hears answers, once it is hopeless.
+    linger: Option<Moment>,
+    /// Until when the leader of a split waits before it asks again.
+    pause: Option<Moment>,
     rounds_left: u8,
     /// When the answers of this round must have come.
     due: Moment,
-    /// When it is over in any case.
+    /// When the attempt is over in any case.
     limit: Moment,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum AttemptState {
-    Asking,
-    /// Hopeless, but the answers under way decide who leads, or say what is wrong: heard until this
-    /// moment, or for longer where so many are missing that closing now would take slow voters for
-    /// silent ones.
-    Lingering(Moment),
-    Pausing(Moment),
 }
 
 impl Attempt {
@@ -70,7 +65,8 @@ impl Attempt {
             started: now,
             asked: now,
             last_heard: now,
-            state: AttemptState::Asking,
+            linger: None,
+            pause: None,
             rounds_left: Self::ROUNDS,
             due: now + rules.voter_deadline,
             limit: now + 2 * rules.voter_deadline,
@@ -86,7 +82,7 @@ impl Attempt {
         self.started
     }
 
-    /// How long those took that answered the last round; the silent do not count.
+    /// How long the last answer of this round took.
     fn round_trip(&self) -> Duration {
         self.last_heard.since(self.asked)
     }
@@ -95,27 +91,33 @@ impl Attempt {
         self.votes
     }
 
-    /// Its end is that a majority granted, and until when the hold may be trusted; or why it is to
-    /// be undone everywhere. Voters are asked again by the same request, which repeats nothing.
+    /// Ends with the moment until which the hold may be trusted, if a majority granted. Otherwise
+    /// with the reason, and the attempt is to be undone everywhere. Voters are asked again by the
+    /// same request, which repeats nothing (law 5).
     pub fn next(&mut self, now: Moment) -> Next<Result<Moment, Loss>> {
-        match self.state {
-            AttemptState::Pausing(until) if now < until => Next::Wait(until),
-            AttemptState::Pausing(_) => {
-                self.state = AttemptState::Asking;
-                self.due = self.limit.min(now + 2 * self.round_trip());
-                self.asked = now;
-                Next::AskAgain(self.votes.reopen_ungranted())
-            }
-            AttemptState::Asking | AttemptState::Lingering(_) => self.judge(now),
+        let Some(until) = self.pause else { return self.judge(now) };
+        if now < until {
+            return Next::Wait(until);
         }
+        (self.pause, self.linger) = (None, None);
+        // Only the first round waits for silent voters. A vote that is kept for long may be the one
+        // that a holder needs to renew while another voter is down (law 7).
+        self.due = self.limit.min(now + 2 * self.round_trip());
+        self.asked = now;
+        Next::AskAgain(self.votes.reopen_ungranted())
     }
 
     fn judge(&mut self, now: Moment) -> AttemptNext {
         let answers_due = self.due;
-        let linger_over = matches!(self.state, AttemptState::Lingering(until) if now >= until);
+        // A hopeless attempt does not wait for silent voters that can change nothing. If so many
+        // are missing that the reason of the loss depends on them, they have their full time: a
+        // slow voter is not taken for one that is down (law 9).
+        let linger_over = self.linger.is_some_and(|until| now >= until);
         if now >= answers_due || linger_over && self.votes.may_spare_the_silent() {
             self.votes.close(now.min(answers_due).since(self.asked));
         }
+        // The grant that makes the majority decides. To wait for the others would make each lock as
+        // slow as the slowest voter (law 8).
         let waits = crate::mutant!("waits_for_all_grants") && self.votes.is_open();
         if self.votes.is_won() && !waits {
             return self.win(now);
@@ -125,9 +127,10 @@ impl Attempt {
         }
         match self.votes.loss(&self.me) {
             Some(Loss::Split) => self.split(now),
-            // A short round; all that is known is from the one before.
+            // Rounds after the first are too short to call a voter silent. The first one did find a
+            // quorum, and a split.
             Some(Loss::NoQuorum) if self.rounds_left < Self::ROUNDS => Next::End(Err(Loss::Split)),
-            // The error names every voter's cause: those about to come are worth a moment.
+            // The error names every voter's cause, so the answers about to come are worth a moment.
             Some(Loss::NoQuorum) if self.votes.is_open() && !linger_over => {
                 self.linger(now, answers_due)
             }
@@ -143,14 +146,11 @@ impl Attempt {
         Next::End(Err(Loss::NoQuorum))
     }
 
-    /// Waits as long again as the deciding answers took, and no longer than the voters have. Comes
-    /// here later than that only where the silent cannot be spared.
+    /// Waits as long again as the deciding answers took; after that for voters that cannot be
+    /// spared.
     fn linger(&mut self, now: Moment, answers_due: Moment) -> AttemptNext {
-        let until = match self.state {
-            AttemptState::Lingering(until) => until,
-            _ => (now + now.since(self.asked)).min(answers_due),
-        };
-        self.state = AttemptState::Lingering(until);
+        let until = (now + now.since(self.asked)).min(answers_due);
+        let until = *self.linger.get_or_insert(until);
         Next::Wait(if now < until { until } else { answers_due })
     }
 
@@ -158,14 +158,14 @@ impl Attempt {
         if self.rounds_left == 0 || !self.votes.leads(&self.me) {
             return Next::End(Err(Loss::Split));
         }
-        // All see the same split at about the same time, and the others undo at once. Our question
-        // reaches the voters half a round trip behind their undos.
+        // All contenders see the same split at about the same time, and the others undo at once. A
+        // question that leaves half a round trip later arrives behind their undos.
         let until = now + self.round_trip() / 2;
         if until >= self.limit {
             return Next::End(Err(Loss::Split));
         }
         self.rounds_left -= 1;
-        self.state = AttemptState::Pausing(until);
+        self.pause = Some(until);
         Next::Wait(until)
     }
 }

@@ -23,7 +23,8 @@ pub enum BidNext {
     /// A majority has answered, and it is another waiter's or holder's turn. Returned once: from
     /// now on the bid waits for its turn.
     Refused,
-    /// The bid is over: the next one may be granted, or the limit has come. With what ended a sleep.
+    /// The bid is over: the next one may be granted, or the limit has come. With what ended the
+    /// sleep, if there was one.
     End(Option<Wake>),
     /// Too few voters gave a usable answer, or a majority granted too late. Give back all votes
     /// that voters may have given, and pause before the next bid.
@@ -309,10 +310,10 @@ impl Bid {
     /// When the next bid follows: after enough wake-ups, when a majority can be free, and in time
     /// to keep the place.
     fn again_at(&mut self, now: Moment, called: &[bool]) -> Moment {
-        if self.votes.have_called(called) {
+        if self.votes.has_enough_wake_ups(called) {
             return now;
         }
-        if self.votes.has_called(called) {
+        if self.votes.has_wake_up(called) {
             self.first_wake_up.get_or_insert(now);
         }
         let called = self.first_wake_up.map(|first| first + Self::WAKE_UPS);

@@ -1,4 +1,4 @@
-//! Counting votes, and what a waiter is told that does not get the lock.
+//! Counting votes, and the answer to a caller that does not get the lock.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -7,20 +7,22 @@ use super::{Cause, HoldId, KeptOut, Moment, Quorum, Verdict};
 /// Why an attempt was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Another hold has a majority: of each set of voters, or of one of them and leads.
+    /// Another hold has a majority of each set of voters; or of one set, and it leads the split.
     Held,
-    /// Nobody has a majority, as far as is known.
+    /// No hold is known to have a majority.
     Split,
-    /// Too few voters gave a usable answer, or they gave it too late.
+    /// Too few voters gave a usable answer, or a majority granted too late.
     NoQuorum,
 }
 
-/// The verdicts of one round; those that have not come are open.
+/// The verdicts of one round. A voter without a verdict is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Votes {
     quorum: Quorum,
     verdicts: Vec<Option<Verdict>>,
-    /// The voters that may have granted in a round before this one.
+    // The leader of a split drops the verdicts of the voters that it asks again. A voter that was
+    // silent in an earlier round may have granted then, and must get an undo.
+    /// The voters that may have granted in an earlier round.
     doubtful: Vec<usize>,
     /// The voters whose votes may count for nobody.
     suspected: Vec<usize>,
@@ -32,7 +34,7 @@ impl Votes {
         Self { quorum, verdicts, doubtful: Vec::new(), suspected: Vec::new() }
     }
 
-    /// Those of these voters; the others are open.
+    /// Grants of these voters. The others are open.
     pub(super) fn granted_by(quorum: Quorum, voters: impl Fn(usize) -> bool) -> Self {
         let granted = |voter| voters(voter).then_some(Verdict::Granted);
         Self { verdicts: (0..quorum.voters()).map(granted).collect(), ..Self::new(quorum) }
@@ -42,18 +44,18 @@ impl Votes {
         self.verdicts[voter] = Some(verdict);
     }
 
-    /// Whoever has this voter's vote may not count it.
+    /// The hold that has this voter's vote may be unable to count it.
     pub fn suspect(&mut self, voter: usize) {
         self.suspected.push(voter);
     }
 
-    /// Opens the voters that did not grant, to be asked again; returns them.
+    /// Opens the voters that did not grant, to be asked again, and returns them.
     pub fn reopen_ungranted(&mut self) -> Vec<usize> {
         self.doubtful = self.may_have_granted();
-        self.reopen(self.those(|voter| !self.is_granted(voter)))
+        self.reopen(self.select(|voter| !self.is_granted(voter)))
     }
 
-    /// Opens the voters that another hold has, to be asked again; returns them.
+    /// Opens the voters whose vote another hold has, to be asked again, and returns them.
     pub fn reopen_refused(&mut self) -> Vec<usize> {
         self.reopen(self.refusing())
     }
@@ -65,22 +67,24 @@ impl Votes {
         voters
     }
 
-    /// Counts every open voter as one that did not answer in time.
+    /// Records every open voter as one that did not answer in time.
     pub fn close(&mut self, after: Duration) {
         for verdict in self.verdicts.iter_mut().filter(|verdict| verdict.is_none()) {
             *verdict = Some(Verdict::Unknown(Cause::TimedOut(after)));
         }
     }
 
-    /// Counts this voter as one that did not answer, if it is open.
+    /// Records this voter as one that did not answer, if it is open.
     pub fn close_one(&mut self, voter: usize, cause: &Cause) {
         self.verdicts[voter].get_or_insert_with(|| Verdict::Unknown(cause.clone()));
     }
 
-    /// After a split: voters in quarantine have refused because of others whose attempts cannot
-    /// count their votes either. Where too few are left for a majority, they gave no answer. Whether
-    /// it is so.
+    /// After a split: whether too few voters outside of quarantine are left for a majority. Then the
+    /// refusals of voters in quarantine become unknown.
     pub fn discount(&mut self, kept_out: impl Fn(usize) -> Option<KeptOut>) -> bool {
+        // The attempts that have these votes cannot count them either: nobody gets the lock, and
+        // "taken" would be false (law 9). After two of three servers had restarted, a nightly job
+        // ended at once on every machine (`a_nightly_job_runs_once_..`, `tests/cli/quarantine.rs`).
         let in_quarantine = |voter| {
             let kept_out = if self.is_refused(voter) { kept_out(voter) } else { None };
             kept_out.map(KeptOut::verdict).or_else(|| match &self.verdicts[voter] {
@@ -114,92 +118,94 @@ impl Votes {
         self.verdicts[voter].is_none()
     }
 
-    /// Another hold has the vote, or stands before.
+    /// Another hold has the vote, or a place comes first.
     fn is_refused(&self, voter: usize) -> bool {
         self.obstacle_at(voter).is_some()
     }
 
-    fn those(&self, are: impl Fn(usize) -> bool) -> Vec<usize> {
-        (0..self.verdicts.len()).filter(|voter| are(*voter)).collect()
+    fn select(&self, which: impl Fn(usize) -> bool) -> Vec<usize> {
+        (0..self.verdicts.len()).filter(|voter| which(*voter)).collect()
     }
 
     pub fn is_won(&self) -> bool {
+        // A majority of all voters. While two of three are silent, the third alone would grant the
+        // lock to Ada, and when they come back, they grant it to Ben (law 1).
         self.quorum.reached(|voter| self.is_granted(voter))
             || crate::mutant!("majority_of_the_answered")
                 && !self.is_open()
-                && 2 * self.granted() > self.those(|voter| !self.is_unknown(voter)).len()
+                && 2 * self.granted() > self.select(|voter| !self.is_unknown(voter)).len()
     }
 
-    /// A majority gave its vote, whether it counts or not, and whether it came in time or not.
+    /// Whether a majority gave its votes, even if they do not count or came too late.
     pub fn are_given(&self) -> bool {
         self.quorum.reached(|voter| self.verdicts[voter].as_ref().is_some_and(Verdict::is_given))
     }
 
-    /// What those said that were heard.
+    /// The verdicts that have come.
     pub fn heard(&self) -> impl Iterator<Item = (usize, &Verdict)> {
         let verdicts = self.verdicts.iter().enumerate();
         verdicts.filter_map(|(voter, verdict)| Some((voter, verdict.as_ref()?)))
     }
 
-    /// The voters that have not been heard.
+    /// The open voters.
     pub fn unheard(&self) -> Vec<usize> {
-        self.those(|voter| self.is_unheard(voter))
+        self.select(|voter| self.is_unheard(voter))
     }
 
-    /// Something was sent to it.
+    /// Whether a request may have reached the voter.
     pub(super) fn was_reached(&self, voter: usize) -> bool {
         !matches!(self.verdicts[voter], Some(Verdict::Unknown(Cause::Unreachable(_))))
     }
 
-    /// The voters whose vote the hold has.
+    /// The voters that granted.
     pub fn granting(&self) -> Vec<usize> {
-        self.those(|voter| self.is_granted(voter))
+        self.select(|voter| self.is_granted(voter))
     }
 
-    /// Some voter has not been heard.
+    /// Whether some voter is open.
     pub fn is_open(&self) -> bool {
         self.verdicts.contains(&None)
     }
 
-    /// Too few voters can give an answer that is of use.
+    /// Whether too few voters are left that can give a usable answer.
     pub fn lacks_quorum(&self) -> bool {
         self.quorum.missed(|voter| self.is_unknown(voter))
     }
 
-    /// More said no, or nothing, than a majority can do without.
+    /// Whether no majority can grant any more.
     pub fn is_hopeless(&self) -> bool {
         self.quorum.missed(|voter| !self.is_granted(voter) && !self.is_unheard(voter))
     }
 
-    /// The voters that may have given a vote: all but those that refused and those that nothing was
-    /// sent to.
+    /// The voters that may have given a vote.
     pub fn may_have_granted(&self) -> Vec<usize> {
+        // A silent voter may have run the request, and only its reply was lost (law 9). If it gets
+        // no undo, it keeps the lock from everybody until the lease ends (law 6).
         if crate::mutant!("undoes_known_grants") {
             return self.granting();
         }
-        // A voter that is silent may have run the request, and only its reply was lost (law 9).
-        self.those(|voter| {
+        self.select(|voter| {
             self.doubtful.contains(&voter) || self.was_reached(voter) && !self.is_refused(voter)
         })
     }
 
-    /// Few enough are silent for the others to decide the class of a hopeless round.
+    /// Whether enough voters have answered to decide the reason of a hopeless round.
     pub fn may_spare_the_silent(&self) -> bool {
         !self.quorum.missed(|voter| self.is_unknown(voter) || self.is_unheard(voter))
     }
 
-    /// The class of a hopeless round of this hold; `None` while answers that have not come could
-    /// change it.
-    ///
-    /// A hold with a majority of one of two sets may be that of a client which has this set alone,
-    /// and hold the lock, or an attempt as this one. So it counts as the holder unless this hold
-    /// leads: of two attempts with a majority of a set each, one then goes on.
+    /// Why a hopeless round of this hold was lost. `None` while open voters can change that.
     pub fn loss(&self, me: &HoldId) -> Option<Loss> {
+        // Before any holder is looked at: without a majority of usable answers nobody knows whether
+        // the lock is taken (law 9).
         if self.lacks_quorum() && !crate::mutant!("no_quorum_is_busy") {
             return Some(Loss::NoQuorum);
         }
         let mut holders = self.holders(|_| true).into_keys();
         let mut leads = None;
+        // A hold with a majority of one of two sets may be of a client with this set alone: then it
+        // holds the lock. Or it is an attempt like this one. So it is the holder unless this hold
+        // leads: of two attempts with one set each, exactly one goes on.
         let is_held = holders.any(|id| {
             let has = |voter: usize| self.obstacle_at(voter) == Some(id);
             self.quorum.reached(has)
@@ -212,39 +218,43 @@ impl Votes {
     }
 
     /// Whether `me` keeps its votes in a split: it has the most, or as many and the smaller lot.
-    /// Refusals name the holder, so all contenders come to the same answer.
     pub fn leads(&self, me: &HoldId) -> bool {
+        // Refusals name the holder, so all contenders see the same votes and come to the same
+        // answer. Without a leader, all would give back and meet again.
         let rank = |id: &HoldId, votes| (votes, Reverse((lot(id), id.clone())));
         let mine = rank(me, self.granted());
         let others = self.holders(|_| true).into_iter();
         mine.0 > 0 && others.map(|(id, votes)| rank(id, votes)).all(|other| mine > other)
     }
 
-    /// A renewal that cannot be saved: another hold has a majority that counts, or the hold was
-    /// ended by force. One voter that says so is enough: nobody writes that mark by accident, and
-    /// others may have lost it.
+    /// Whether no later renewal can succeed: another hold has a majority that counts, or this one
+    /// was ended by force.
     pub fn is_superseded(&self) -> bool {
+        // One voter that says so is enough: nobody stores a forced end by accident, and others may
+        // have lost it.
         let is_revoked = self.verdicts.contains(&Some(Verdict::Revoked));
+        // A voter in quarantine may have voted for an attempt that cannot count its vote. That is
+        // no reason to give up a hold that its other voters still know (law 7).
         let counts = |voter: usize| !self.suspected.contains(&voter);
         let mut holders = self.holders(counts).into_keys();
         let has = |voter, id| counts(voter) && self.obstacle_at(voter) == Some(id);
+        // A majority of one set is enough: without it this hold never has a majority of each.
         is_revoked || holders.any(|id| self.quorum.reached_in_one(|voter| has(voter, id)))
     }
 
-    /// More voters have no vote of the hold than a majority can do without.
+    /// Whether so many voters have no vote of the hold that it has no majority.
     pub fn lacks_majority(&self) -> bool {
         self.quorum.missed(|voter| self.is_lacking(voter))
     }
 
-    /// A majority has no vote of the hold any more: it was given back there, or had never been the
-    /// hold's.
+    /// Whether a majority has no vote of the hold: each gave it back, or had none.
     pub fn frees_majority(&self) -> bool {
         self.quorum.reached(|voter| self.is_granted(voter) || self.is_lacking(voter))
     }
 
-    /// Nothing that is still to come changes what a release came to: a majority gave a vote back,
-    /// or had none, or can do neither any more.
+    /// Whether no open voter can change the outcome of a release.
     pub fn settles_release(&self) -> bool {
+        // A release, too, takes a round trip to the fastest majority and no longer (law 8).
         self.is_won() && !crate::mutant!("release_awaits_everybody")
             || self.lacks_majority()
             || self.lacks_quorum()
@@ -260,10 +270,11 @@ impl Votes {
         Some(self.verdicts[voter].as_ref()?.obstacle()?.0)
     }
 
-    /// The hold, or the place in a queue, that most voters named as what is in the way. A hold and
-    /// the place it was got from are one: voters that have not heard of the hold name the place.
+    /// The hold, or the place in the queue, that most voters named as what is in the way.
     pub fn obstacle(&self) -> Option<&HoldId> {
         let holders = self.holders(|_| true);
+        // A hold and its place count as one: right after a grant some voters only know the place.
+        // The hold is named where there is one, or the error would say that nobody has the lock.
         let named = |id: &HoldId| {
             let same = |other: &&HoldId| other.place_or_self() == id.place_or_self();
             holders.keys().copied().filter(same).map(|other| holders[other]).sum::<usize>()
@@ -271,7 +282,7 @@ impl Votes {
         holders.keys().copied().max_by_key(|id| (named(id), !self.is_place(id), Reverse(*id)))
     }
 
-    /// Whether a voter named it as a place in the queue, and not as a hold.
+    /// Whether a voter named this id as a place in the queue.
     pub fn is_place(&self, id: &HoldId) -> bool {
         let mut places = self.verdicts.iter().flatten().filter_map(|verdict| match verdict {
             Verdict::Behind { place, .. } => Some(place),
@@ -280,39 +291,39 @@ impl Votes {
         places.any(|place| place == id)
     }
 
-    /// The time until a majority could be free, if nobody renews. A voter that has not been heard
-    /// may be free now. `None` where too many have no known end.
+    /// The time until a majority can be free, if nobody renews. `None` if too many voters show no
+    /// end.
     pub fn free_in(&self) -> Option<Duration> {
         self.quorum.lowest(|voter| match &self.verdicts[voter] {
+            // An open voter may be free now. To come too early costs a request, too late the time.
             None | Some(Verdict::Granted | Verdict::Absent) => Some(Duration::ZERO),
             Some(verdict) => verdict.obstacle()?.1,
         })
     }
 
-    /// The voters that refused: their calls are worth waiting for.
     pub(super) fn refusing(&self) -> Vec<usize> {
-        self.those(|voter| self.is_refused(voter))
+        self.select(|voter| self.is_refused(voter))
     }
 
-    /// Some voter that refused has called.
-    pub fn has_called(&self, called: &[bool]) -> bool {
+    /// Whether some voter that refused has sent a wake-up since.
+    pub fn has_wake_up(&self, called: &[bool]) -> bool {
         self.refusing().iter().any(|voter| called.get(*voter) == Some(&true))
     }
 
-    /// So many voters that refused have called that a majority is possible, with all that did not
-    /// refuse.
-    pub fn have_called(&self, called: &[bool]) -> bool {
+    /// Whether enough voters that refused have sent a wake-up for a majority.
+    pub fn has_enough_wake_ups(&self, called: &[bool]) -> bool {
+        // A voter that did not refuse may grant without one.
         let may_grant = |voter| called.get(voter) == Some(&true) || !self.is_refused(voter);
-        self.has_called(called) && self.quorum.reached(may_grant)
+        self.has_wake_up(called) && self.quorum.reached(may_grant)
     }
 
-    /// Every voter's verdict, in order; one that has not come is unheard.
+    /// Every voter's verdict, in order. An open voter's is `Unheard`.
     pub fn into_verdicts(self) -> Vec<Verdict> {
         let unheard = || Verdict::Unknown(Cause::Unheard);
         self.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(unheard)).collect()
     }
 
-    /// How many of these voters each hold has.
+    /// How many of these voters each hold or place stands in the way at.
     fn holders(&self, counts: impl Fn(usize) -> bool) -> BTreeMap<&HoldId, usize> {
         let mut holders = BTreeMap::new();
         for voter in 0..self.verdicts.len() {
@@ -324,10 +335,10 @@ impl Votes {
     }
 }
 
-/// Decides between holds with as many votes. Every contender computes the same number; it is
-/// another one for each attempt, so that no client is favoured (FNV-1a, and the last step of
-/// MurmurHash3, without which it would go by the first characters: the client's).
+/// Decides between holds with as many votes: every contender computes the same number.
 pub(super) fn lot(hold: &HoldId) -> u64 {
+    // FNV-1a, and the last step of MurmurHash3. Without that step the order would follow the first
+    // characters of the id, which are the client's: one client would win every tie.
     let hash = hold.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -336,7 +347,7 @@ pub(super) fn lot(hold: &HoldId) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// A lost attempt.
+/// A lost attempt: why, and the votes that decided it.
 #[derive(Debug)]
 pub struct Defeat {
     pub loss: Loss,
@@ -344,17 +355,17 @@ pub struct Defeat {
     pub started: Moment,
 }
 
-/// Why the lock cannot be had, by the last attempt that could find out.
+/// Why the caller does not get the lock, by the last attempt that could find out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
     /// Another hold has it, or others have too many of the votes.
     Held(Refusal),
-    /// Boxed: it is rare, and every waiter has room for a denial.
+    // In a box, as an outage is rare, and every waiter has room for a denial.
     NoQuorum(Box<Outage>),
 }
 
 impl Denial {
-    /// `silent_since`: when the first attempt began since which too few voters have answered.
+    /// `silent_since`: the start of the first attempt since which too few voters have answered.
     pub fn of(defeat: Defeat, silent_since: Option<Moment>, now: Moment) -> Self {
         let Defeat { loss, votes, started } = defeat;
         if loss == Loss::NoQuorum {
@@ -370,11 +381,11 @@ impl Denial {
 pub struct Refusal {
     /// The hold, or the place in the queue, that most voters named.
     pub by: Option<HoldId>,
-    /// It is a place, and nobody's hold.
+    /// Whether that is a place in the queue.
     pub waits: bool,
     /// When a majority is free, if nobody asks again.
     pub ends: Option<Moment>,
-    /// What each voter said; nothing where none was asked.
+    /// What each voter said. Empty if none was asked.
     pub verdicts: Arc<[Verdict]>,
 }
 
@@ -390,13 +401,13 @@ impl Refusal {
 /// Too few voters answered, attempt after attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// When the first of the attempts started.
+    /// When the first of these attempts started.
     pub since: Moment,
-    /// When the last one started.
+    /// When the last attempt started.
     pub asked: Moment,
-    /// When the last one ended.
+    /// When the last attempt ended.
     pub until: Moment,
-    /// Those of the last one.
+    /// The votes of the last attempt.
     pub votes: Votes,
 }
 

@@ -133,7 +133,7 @@ fn only_voters_that_refused_are_worth_hearing() {
         ([GRANTED, silent(), silent()], [true; 3], false, false),
     ] {
         let votes = all(verdicts);
-        let heard = (votes.has_called(&called), votes.have_called(&called));
+        let heard = (votes.has_wake_up(&called), votes.has_enough_wake_ups(&called));
         assert_eq!(heard, (some, enough), "{votes:?} {called:?}");
     }
 }
@@ -210,8 +210,8 @@ fn a_hold_with_a_majority_of_one_set_has_the_lock() {
     assert_eq!(votes.free_in(), Some(Duration::from_millis(9)));
     assert!(votes.is_superseded(), "and if I held it, I do no more");
     // Of three voters that call two must, though I have a majority of the new ones with one.
-    assert!(!votes.have_called(&[false, true, false, false]));
-    assert!(votes.have_called(&[false, true, true, false]));
+    assert!(!votes.has_enough_wake_ups(&[false, true, false, false]));
+    assert!(votes.has_enough_wake_ups(&[false, true, true, false]));
 }
 
 /// Two attempts with a majority of one set each: one of them goes on, as in any split.

@@ -7,8 +7,8 @@ use super::{Backoff, Defeat, Denial, Loss, Moment};
 /// How long to wait for a lock that another hold has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Not at all. Leave to ask is waited for until this moment, where the client makes as many
-    /// attempts as it may.
+    /// Not at all. If the client already makes as many attempts as it may, the caller waits until
+    /// this moment for its turn to ask.
     Once(Moment),
     Until(Moment),
     Never,
@@ -27,7 +27,8 @@ impl Limit {
         !matches!(self, Self::Once(_))
     }
 
-    /// The same for one who asks once. `patience`: until when leave to ask is waited for at most.
+    /// The limit of a caller that asks once. `patience`: until when it waits at most for its turn
+    /// to ask.
     #[must_use]
     pub fn once(self, patience: Moment) -> Self {
         match self {
@@ -50,9 +51,9 @@ impl Limit {
 /// What ended a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// Enough voters called.
+    /// Enough voters sent a wake-up.
     Called,
-    /// Calls may have been lost.
+    /// Wake-ups may have been lost.
     Missed,
     Timer,
 }
@@ -62,7 +63,7 @@ pub enum Wake {
 pub enum WaitNext {
     /// Ask all voters.
     Ask(Option<Wake>),
-    /// Nothing before this moment, unless a voter calls.
+    /// Nothing before this moment, unless a wake-up comes.
     Sleep(Moment),
     GiveUp(Box<Denial>),
 }
@@ -71,35 +72,30 @@ pub enum WaitNext {
 #[derive(Clone, Debug)]
 pub struct Wait {
     limit: Limit,
-    /// For how long too few answers are borne; `None`: until the limit.
+    /// How long it goes on without a quorum; `None`: until the limit.
     patience: Option<Duration>,
-    /// So long after a bid the next one must follow: its place in the queue lives so short.
+    /// The longest time from one bid to the next. Voters keep a place for three times as long.
     pub(super) refresh: Duration,
-    state: WaitState,
-    /// What is missing at this moment the latest attempt does not wait for.
-    answers: Option<Moment>,
+    /// Until when the next attempt is put off.
+    pause: Option<Moment>,
+    is_over: bool,
+    /// Until when the latest attempt hears answers, if the limit cuts them off.
+    cut_off: Option<Moment>,
     attempts: u32,
     denial: Option<Denial>,
     /// The start of the first attempt since which too few voters have answered.
     silent_since: Option<Moment>,
-    /// When to ask again because calls may have been lost.
-    deaf_until: Option<Moment>,
+    /// When to ask because wake-ups may have been lost.
+    recheck_at: Option<Moment>,
     /// When the last bid from its place began that a majority answered.
     pub(super) answered: Option<Moment>,
-    /// A majority gave its vote to the last bid without an answer that counts.
+    /// A majority gave its votes to the last bid, but they did not count.
     in_vain: bool,
     silent: Backoff,
     contended: Backoff,
-    /// A voter whose connections break again and again must not make its waiters ask as often.
-    deaf: Backoff,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum WaitState {
-    Asking,
-    /// Nothing but the limit ends it sooner.
-    Pausing(Moment),
-    Over,
+    // If a connection breaks again and again, each break may have lost a wake-up. Without a growing
+    // pause, all waiters would ask at each of them.
+    recheck: Backoff,
 }
 
 impl Wait {
@@ -109,30 +105,35 @@ impl Wait {
         let pause = |first_ms| Backoff::new(ms(first_ms), ms(500));
         Self {
             limit,
+            // A caller with a limit has said how long it waits. An outage that ends before that
+            // must not cost it the lock.
             patience: (limit == Limit::Never).then_some(patience),
             refresh,
-            state: WaitState::Asking,
-            answers: None,
+            pause: None,
+            is_over: false,
+            cut_off: None,
             attempts: 0,
             denial: None,
             silent_since: None,
-            deaf_until: None,
+            recheck_at: None,
             answered: None,
             in_vain: false,
             silent: pause(20),
             contended: pause(1),
-            deaf: pause(1),
+            recheck: pause(1),
         }
     }
 
     /// Goes on where another caller of the same voters stopped.
+    // The tasks of a client ask one after the other. Without this, each would find out for itself
+    // that a lock is taken, or begin the patience of an outage anew.
     #[must_use]
     pub fn resume_from(mut self, denial: Option<Denial>, silent_since: Option<Moment>) -> Self {
         (self.denial, self.silent_since) = (denial, silent_since);
         self
     }
 
-    /// Why the last attempt that heard a majority, or gave up on one, did not get the lock.
+    /// Why the last attempt did not get the lock, of those that heard a majority or missed one.
     pub fn denial(&self) -> Option<&Denial> {
         self.denial.as_ref()
     }
@@ -147,7 +148,7 @@ impl Wait {
 
     /// Until when the latest attempt hears answers, if the limit cuts them off.
     pub fn cut_off(&self) -> Option<Moment> {
-        self.answers
+        self.cut_off
     }
 
     /// A majority has answered the bid that began then.
@@ -155,13 +156,14 @@ impl Wait {
         (self.answered, self.in_vain) = (Some(started), false);
     }
 
-    /// Whether its place does not lead to the lock any more, after a bid that too few voters
-    /// answered: then it goes on from another. `in_vain`: a majority gave its vote.
-    ///
-    /// Nobody remembers a place without a request for longer than three refreshes. What is in vain
-    /// once may be a clock that is being measured.
+    /// Whether its place no longer leads to the lock, after a bid that too few voters answered.
+    /// Then the next bid needs a new place. `in_vain`: a majority gave its votes.
     pub(super) fn place_has_ended(&mut self, in_vain: bool, now: Moment) -> bool {
+        // Voters drop a place after three refreshes without a request (a whole waiter deadline).
         let remembered = self.answered.map(|answered| answered + 3 * self.refresh);
+        // A waiter whose votes never count would keep a free lock from everybody behind it
+        // (`a_waiter_whose_grants_cannot_count_keeps_a_free_lock_from_nobody`). Once is not enough:
+        // a voter's clock may just be being measured.
         let was_in_vain = mem::replace(&mut self.in_vain, in_vain);
         let has_ended = remembered.is_none_or(|until| now >= until) || in_vain && was_in_vain;
         if has_ended {
@@ -170,67 +172,63 @@ impl Wait {
         has_ended
     }
 
-    /// Starts an attempt; returns until when it hears answers. The limit cuts them off only where
-    /// there is something to tell the caller without them: law 9, what had no time to answer was
-    /// not silent. Where it has passed, the attempt is the only one, and has its full time.
+    /// Starts an attempt. Returns until when it hears answers, if the limit cuts them off.
     pub fn start_attempt(&mut self, now: Moment) -> Option<Moment> {
+        // Without an earlier denial there is no true answer for the caller at the limit: voters
+        // that had no time to answer were not silent (law 9). So the first attempt has its full
+        // time, also if the limit has passed.
         let is_known = self.denial.is_some() || crate::mutant!("limit_is_taken_for_silence");
         let limit = self.limit.moment().filter(|limit| *limit > now && is_known);
-        (self.state, self.answers, self.deaf_until) = (WaitState::Asking, limit, None);
+        (self.pause, self.is_over) = (None, false);
+        (self.cut_off, self.recheck_at) = (limit, None);
         self.attempts += 1;
         limit
     }
 
-    /// The attempt was lost. Returns what other waiters should learn from that, if anything.
+    /// The attempt was lost. Returns what other waiters can learn from that, if anything.
     pub fn lose_attempt(&mut self, defeat: Defeat, now: Moment, chance: u32) -> Option<&Denial> {
         let (loss, started) = (defeat.loss, defeat.started);
         if loss == Loss::Held {
             self.answer(started);
         }
-        // What the limit cut off was no answer.
-        let is_answer = loss != Loss::NoQuorum || self.answers.is_none_or(|limit| now < limit);
+        // An answer that the limit cut off was not missing (law 9). The denial before it stays.
+        let is_answer = loss != Loss::NoQuorum || self.cut_off.is_none_or(|limit| now < limit);
         if is_answer || crate::mutant!("limit_is_taken_for_silence") {
             self.record_denial(defeat, now);
         }
-        self.state = if self.is_over(now) {
-            WaitState::Over
-        } else {
-            self.rest_after(loss, started, now, chance)
-        };
+        self.is_over = self.must_give_up(now);
+        self.pause =
+            if self.is_over { None } else { self.pause_after(loss, started, now, chance) };
         self.denial.as_ref().filter(|_| is_answer)
     }
 
-    /// A bid ended before a majority had answered, because another one may be granted now. That
-    /// says nothing.
+    /// A bid ended before a majority had answered, because the next one may be granted now. So its
+    /// answers are no denial.
     pub fn cut_attempt_short(&mut self, now: Moment) {
-        self.state = if self.is_over(now) { WaitState::Over } else { WaitState::Asking };
+        (self.pause, self.is_over) = (None, self.must_give_up(now));
     }
 
-    /// Calls may have been lost. Does nothing where none is waited for.
+    /// Wake-ups may have been lost. Does nothing while none is waited for.
     pub fn miss_calls(&mut self, now: Moment, chance: u32) {
-        if matches!(self.state, WaitState::Asking) {
-            let deaf = &mut self.deaf;
-            self.deaf_until.get_or_insert_with(|| now + deaf.pause(chance));
+        if self.pause.is_none() && !self.is_over {
+            let recheck = &mut self.recheck;
+            self.recheck_at.get_or_insert_with(|| now + recheck.pause(chance));
         }
     }
 
     pub fn next(&mut self, now: Moment) -> WaitNext {
         let has_come = self.attempts > 0 && self.limit.has_come(now);
-        let is_over = matches!(self.state, WaitState::Over) || has_come;
+        let is_over = self.is_over || has_come;
         if let Some(denial) = self.denial.as_ref().filter(|_| is_over) {
             return WaitNext::GiveUp(Box::new(denial.clone()));
         }
-        match self.state {
-            WaitState::Asking | WaitState::Over => WaitNext::Ask(None),
-            WaitState::Pausing(until) => {
-                let asks = |wake| WaitNext::Ask(Some(wake));
-                self.sleep(until, now).map_or_else(asks, WaitNext::Sleep)
-            }
-        }
+        let Some(until) = self.pause else { return WaitNext::Ask(None) };
+        let asks = |wake| WaitNext::Ask(Some(wake));
+        self.sleep(until, now).map_or_else(asks, WaitNext::Sleep)
     }
 
-    /// A majority refused the bid, which waits for its turn until this moment at most. Fails where
-    /// the bid is over, with what ended the sleep.
+    /// A majority refused the bid, which waits for its turn until this moment at most. Fails with
+    /// what ended the sleep, if the bid is over.
     pub(super) fn await_turn(
         &mut self,
         until: Moment,
@@ -252,7 +250,8 @@ impl Wait {
         self.denial = Some(Denial::of(defeat, self.silent_since, now));
     }
 
-    fn is_over(&self, now: Moment) -> bool {
+    fn must_give_up(&self, now: Moment) -> bool {
+        // One round without a quorum is no outage: voters restart, and connections come back.
         let no_patience = crate::mutant!("no_patience");
         let patience = if no_patience { Some(Duration::ZERO) } else { self.patience };
         let silent = self.silent_since.map(|since| now.since(since));
@@ -260,77 +259,88 @@ impl Wait {
             || silent.zip(patience).is_some_and(|(silent, patience)| silent >= patience)
     }
 
-    /// A bid that was refused has waited by itself, so it only pauses otherwise.
-    fn rest_after(&mut self, loss: Loss, started: Moment, now: Moment, chance: u32) -> WaitState {
-        // In time to keep the place in the queue.
+    /// Until when the next attempt is put off, after this loss.
+    fn pause_after(
+        &mut self,
+        loss: Loss,
+        started: Moment,
+        now: Moment,
+        chance: u32,
+    ) -> Option<Moment> {
+        // Later, and voters would drop the place in the queue.
         let last = started + self.refresh;
         match loss {
             Loss::NoQuorum => {
-                // Nobody's call is waited for in such a pause.
-                self.deaf_until = None;
+                // The pause is for the voters to come back. A wake-up does not end it, and neither
+                // does one that may have been lost.
+                self.recheck_at = None;
                 let again = now + self.silent.pause(chance);
                 let ends = self.silent_since.zip(self.patience);
                 let end = ends.map(|(since, patience)| since + patience);
-                WaitState::Pausing(end.map_or(again, |end| again.min(end)).min(last))
+                Some(end.map_or(again, |end| again.min(end)).min(last))
             }
-            // Others may give back one vote after the other, and call. This one has called itself
-            // and all others: who asked again at once would only meet them again.
+            // All contenders give back their votes, and each undo sends a wake-up. If all asked
+            // again at once, they would split the votes again.
             Loss::Split => {
                 self.contended.at_least(2 * now.since(started));
-                self.deaf_until = None;
-                WaitState::Pausing(last.min(now + self.contended.pause(chance)))
+                self.recheck_at = None;
+                Some(last.min(now + self.contended.pause(chance)))
             }
+            // The bid itself has waited for its turn.
             Loss::Held => {
                 self.contended.reset();
-                // A bid that ended before the pause was over proves nothing.
-                if self.deaf_until.is_none() {
-                    self.deaf.reset();
+                // If the bid ended before the recheck was due, nobody knows yet whether the
+                // connections hold now.
+                if self.recheck_at.is_none() {
+                    self.recheck.reset();
                 }
-                WaitState::Asking
+                None
             }
         }
     }
 
-    /// Sleeps until then, or the time at which to ask because calls may have been lost; or says
-    /// what has ended the sleep.
+    /// Sleeps until then, the next recheck or the limit. Fails with what has ended the sleep.
     fn sleep(&mut self, until: Moment, now: Moment) -> Result<Moment, Wake> {
-        let is_deaf = self.deaf_until.is_some_and(|until| now >= until);
-        if is_deaf || now >= until {
-            self.state = WaitState::Asking;
-            return Err(if is_deaf { Wake::Missed } else { Wake::Timer });
+        let is_recheck = self.recheck_at.is_some_and(|at| now >= at);
+        if is_recheck || now >= until {
+            self.pause = None;
+            return Err(if is_recheck { Wake::Missed } else { Wake::Timer });
         }
-        let ends = [self.deaf_until, self.limit.moment()].into_iter().flatten();
+        let ends = [self.recheck_at, self.limit.moment()].into_iter().flatten();
         Ok(ends.fold(until, Moment::min))
     }
 }
 
-/// So often a caller gives back what it has and waits again with nothing in its hands.
+// Ada keeps lock 1 and waits for 2, Ben keeps 2 and waits for 1: neither may keep a lock while it
+// waits. But a caller that gives back each time can be passed for ever by callers of one lock
+// (mutant `several_are_never_taken_in_order`). After so many failures it keeps what it has, and
+// takes the locks in an order that is the same for all, so nobody waits in a circle.
+/// How often a caller of several locks gives back what it has.
 const GIVES_BACK: u32 = 2;
 
 /// One caller that wants all of several locks.
 #[derive(Clone, Debug)]
 pub struct Several {
     limit: Limit,
-    /// This one was taken.
+    /// The lock that was taken last time.
     wants: Option<usize>,
-    /// One is held.
     has_one: bool,
     is_over: bool,
-    /// How often it had one of them and not the others.
+    /// How often it had one lock and not the others.
     failures: u32,
 }
 
-/// What it does next. The locks are called by their places.
+/// What the caller does next. A lock is named by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeveralNext {
-    /// Asks at once for all that it does not have, and waits for none.
+    /// Asks at once for all locks that it does not have, and waits for none.
     AskAll,
-    /// Waits for this one alone, with nothing in its hands.
+    /// Holds nothing, and waits for this lock alone.
     WaitFor(usize, Limit),
-    /// Takes one after the other, in an order that is the same for all callers, and keeps what it
-    /// has.
+    /// Takes one lock after the other, in an order that is the same for all callers, and keeps what
+    /// it has.
     TakeInOrder(Limit),
-    /// At the limit it lacked this one.
+    /// Gives up at the limit, for want of this lock.
     GiveUp(usize),
 }
 
@@ -351,7 +361,7 @@ impl Several {
         }
     }
 
-    /// It was the turn of the one that it waited for; or the limit came before.
+    /// The caller got the lock that it waited for, or the limit came first.
     pub fn waited(&mut self, is_granted: bool) {
         (self.has_one, self.is_over) = (is_granted, !is_granted);
         if is_granted {
@@ -359,9 +369,9 @@ impl Several {
         }
     }
 
-    /// This one of those that it asked for was taken, and all is given back.
+    /// This lock was taken, and all others are given back.
     pub fn missed(&mut self, one: usize) {
-        if std::mem::take(&mut self.has_one) {
+        if mem::take(&mut self.has_one) {
             self.failures = self.failures.saturating_add(1);
         }
         self.wants = Some(one);
