@@ -1,25 +1,25 @@
-//! Asking all voters for what is no vote: until when the answers are waited for.
+//! How long to wait for the answers to a question that asks for no votes.
 
 use std::time::Duration;
 
 use super::{Moment, Quorum};
 
-/// The answers to one question, as they come: those of a majority at least, and of the others as
-/// far as they come in time. No voter is waited for that is much later than the majority and than
-/// it usually is.
+/// The answers to one question to all voters: of a majority at least, and of the others if they are
+/// not much later.
+// Unlike votes, each answer adds something: an operator wants to see what every voter stores. But a
+// voter that is down must not cost each such question its whole deadline.
 #[derive(Debug)]
 pub struct Gathering {
     quorum: Quorum,
     started: Moment,
     due: Moment,
-    /// Who has given an answer.
     answered: Vec<bool>,
-    /// From how many voters nothing has come.
+    /// How many voters have not been heard, not even with an error.
     silent: usize,
 }
 
 impl Gathering {
-    /// Voters that have more to do than others have so long at least.
+    /// The least time for voters that are busier than the majority.
     const LINGER: Duration = Duration::from_millis(100);
 
     pub fn start(quorum: Quorum, voter_deadline: Duration, now: Moment) -> Self {
@@ -33,7 +33,7 @@ impl Gathering {
         (self.silent > 0).then_some(self.due)
     }
 
-    /// Something came of the question to this voter. `usual`: how long the slowest voter takes.
+    /// A voter answered, or its question failed. `usual`: how long the slowest voter takes.
     pub fn heard(
         &mut self,
         voter: usize,
@@ -44,6 +44,10 @@ impl Gathering {
         self.answered[voter] = is_answer;
         self.silent -= 1;
         if self.quorum.reached(|voter| self.answered[voter]) {
+            // Twice as long as the majority took, or as the slowest voter usually takes: a voter
+            // that is merely far away is heard too.
+            // Twice as long as the majority took, or as the slowest voter usually takes: a voter
+            // that is merely far away is heard too.
             let took = usual().max(now.since(self.started));
             self.due = self.due.min(self.started + Self::LINGER.max(took * 2));
         }

@@ -1,6 +1,9 @@
-//! Every decision of the protocol, and the types that all folders share: plain functions and
-//! machines. No I/O, no runtime, no clock: `now` and chance are arguments. The laws that comments
-//! name by number are those of `docs/protocol.md`, the decisions those of `docs/design.md`.
+//! Every decision of the protocol, and the types that all folders share.
+//!
+//! These are plain functions and state machines, without I/O, runtime or clock: `now` and chance are
+//! arguments. Comments name the laws of `docs/protocol.md` (law 7), the promises of
+//! `docs/guarantees.md` (guarantee 4), the decisions of `docs/design.md` (design 8), and the mutants
+//! of `tests/proofs/mutants/list.rs`.
 
 mod attempt;
 mod bid;
@@ -14,7 +17,6 @@ mod hold_ticket;
 mod ids;
 mod lease;
 mod moment;
-mod next;
 mod once;
 mod quorum;
 mod release;
@@ -50,7 +52,6 @@ pub use lease::{Drift, Duty, HoldLimit, Lease, Terms};
 #[cfg(test)]
 pub(crate) use moment::at;
 pub use moment::{Backoff, Moment, Rounded};
-pub use next::Next;
 pub use once::{Done, DoneSeen, DoneSurvey};
 pub use quorum::{Majorities, Quorum, Side};
 pub use release::Release;
@@ -71,3 +72,14 @@ pub use verdict::{
 };
 pub use votes::{Defeat, Denial, Loss, Outage, Refusal, Votes};
 pub use wait::{Limit, Several, SeveralNext, Wait, WaitNext, Wake};
+
+/// What a state machine that asks the voters orders next.
+// Not an action with its I/O: the models and the simulation carry these out as well (design 1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next<End> {
+    /// Nothing before this moment, unless an answer comes.
+    Wait(Moment),
+    /// Ask these voters again.
+    AskAgain(Vec<usize>),
+    End(End),
+}

@@ -1,32 +1,33 @@
-//! Giving votes back: what a release comes to.
+//! The outcome of a release.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{Cause, Moment, Next, Quorum, Verdict, Votes};
 
-/// The answers to a release, until they say what came of it.
-///
-/// Each comes by its deadline, which begins when the request leaves: the time before that is no
-/// silence of a voter's. After the lease there is nothing left to give back.
+/// The answers to a release, until a majority of them decides.
 #[derive(Debug)]
 pub struct Release {
     votes: Votes,
     lease: Duration,
+    // The whole lease, and no voter deadline: each request has a deadline of its own, which begins
+    // when it leaves. Time in our own queue is no silence of a voter (law 9).
+    /// The end of the lease. After that there is nothing left to give back.
     ends: Moment,
-    /// Until when voters are asked once more whose connection is broken: for as long as they could
-    /// have been silent. Mostly there is a new connection soon.
+    // A broken connection is usually replaced soon. Without this, one that broke at the wrong moment
+    // made the release unconfirmed within milliseconds (commit `9f4dfc19`).
+    /// Until when voters with a broken connection are asked again.
     patience: Option<Moment>,
-    /// Why those had not answered that are asked once more.
+    /// The voters with a broken connection, and why they did not answer.
     broken: BTreeMap<usize, Cause>,
-    /// Which of them are to be asked, and when.
+    /// Which of them to ask next, and when.
     again: Option<(Moment, Vec<usize>)>,
 }
 
 impl Release {
-    /// Before a voter is asked once more.
+    /// How long after a broken connection a voter is asked again.
     const PAUSE: Duration = Duration::from_millis(20);
 
-    /// `patience`: for how long voters are asked once more, if they are at all.
+    /// `patience`: for how long voters with a broken connection are asked again, if at all.
     pub fn start(quorum: Quorum, lease: Duration, patience: Option<Duration>, now: Moment) -> Self {
         Self {
             votes: Votes::new(quorum),
@@ -43,12 +44,14 @@ impl Release {
         let verdict = match verdict {
             Verdict::Unknown(cause @ (Cause::Unreachable(_) | Cause::Broken(_))) if is_patient => {
                 self.broken.insert(voter, cause);
+                // Each further break moves the time, so that all voters are asked together.
                 let (at, voters) = self.again.get_or_insert_with(|| (now, Vec::new()));
                 *at = now + Self::PAUSE;
                 voters.push(voter);
                 return;
             }
-            // That it has no vote of the hold proves no loss: it may have run what was sent before.
+            // The voter may have run the request whose connection broke: that it has no vote now is
+            // no loss of the hold.
             Verdict::Absent | Verdict::Refused { .. } if self.broken.contains_key(&voter) => {
                 Verdict::Granted
             }
@@ -77,7 +80,7 @@ impl Release {
         Next::Wait([again, self.patience].into_iter().flatten().fold(self.ends, Moment::min))
     }
 
-    /// What the voters have said; granted means given back.
+    /// The verdicts. A grant means that the vote was given back.
     pub fn into_votes(self) -> Votes {
         self.votes
     }

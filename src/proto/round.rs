@@ -1,28 +1,31 @@
-//! Rounds of renewal: which voters a hold has, since when, and when it had too few of them.
+//! Rounds of renewal: which votes a hold has, since when, and when it had too few.
 
 use std::{mem, time::Duration};
 
 use super::{Backoff, Cause, HoldId, KeptOut, Moment, Next, Quorum, Terms, Verdict, Votes};
 
-/// What each voter said to one hold.
+/// The votes that one hold has, by the answers of its voters.
+// Ada holds by voters 1 and 2. Voter 2 loses the record unnoticed, Ben gets the votes of 2 and 3,
+// releases, and Ada's renewal is granted everywhere. Only the times without a vote show her that
+// another had the lock, so they are kept after a voter has given its vote again.
 #[derive(Clone, Debug)]
 pub struct Support {
-    voters: Vec<Backing>,
+    voters: Vec<VoterSupport>,
     /// How many rounds have begun since it was acquired.
     rounds: u64,
-    /// For how long its client had stood still when that was last looked at.
+    /// For how long its client has stood still, as far as it is taken off these times.
     stood_still: Duration,
-    /// Another hold that keeps a vote for this time is no bid: a bid gives its votes back.
+    /// A hold that keeps a voter's vote for this long is no bid, as a bid gives its votes back.
     patience: Duration,
 }
 
-/// One exchange with a voter.
+/// One request to a voter, with the time of its answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
     /// It is the request by which the hold was acquired.
     pub is_first: bool,
-    /// A grant came with a higher number than the hold has: others may have had the vote since the
-    /// hold began.
+    /// The grant has a higher number than the hold: others may have had the vote since the hold
+    /// began.
     pub is_passed: bool,
     /// When it was sent.
     pub sent: Moment,
@@ -30,24 +33,24 @@ pub struct Asked {
     pub terms: Terms,
     /// When the answer came.
     pub heard: Moment,
-    /// The voter is in quarantine.
+    /// The quarantine of the voter, if it is in one.
     pub kept_out: Option<KeptOut>,
 }
 
+/// The vote that one voter gave the hold, and the times without it.
 #[derive(Clone, Debug)]
-struct Backing {
-    /// It granted when it was last heard.
+struct VoterSupport {
+    /// Its last answer was a grant.
     granted: bool,
-    /// Until when, by any clock that drifts as allowed, it keeps the vote that it last gave, if
-    /// that one counted.
+    /// Until when it keeps its last vote that counted, by any clock that drifts as allowed.
     keeps: Option<Moment>,
-    /// The vote that it gave, whether it counted or not.
+    /// Its last vote, whether it counted or not.
     vote: Option<GivenVote>,
     /// Since when it may have given its vote to others, until it gives it to the hold.
     lacks: Option<(Moment, Lack)>,
-    /// Earlier times in which it may have.
+    /// Earlier times in which it may have given its vote to others.
     gaps: Vec<Gap>,
-    /// Who else has its vote.
+    /// The other hold that has its vote.
     rival: Option<Rival>,
 }
 
@@ -62,11 +65,11 @@ struct GivenVote {
 /// Why a voter had no vote of the hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lack {
-    /// It had not given it, or its lease had ended.
+    /// It had not given its vote, or the lease had ended.
     Missing,
-    /// It had given it, and lost it. Nobody else can know.
+    /// It lost the vote. No other client can know.
     Lost,
-    /// It lost it, and is in quarantine since, for everybody who can know.
+    /// It lost the vote, and is in quarantine since then for everybody who can know.
     Forgotten,
 }
 
@@ -78,19 +81,23 @@ struct Gap {
     why: Lack,
 }
 
+/// Another hold that has a voter's vote.
 #[derive(Clone, Debug)]
 struct Rival {
     hold: HoldId,
-    /// The first answer in a row that named it.
+    /// When the first answer in a row named it.
     since: Moment,
-    /// The last one came so much later that it is no bid.
+    /// The last answer came so much later that it is no bid.
     stays: bool,
 }
 
 impl Support {
-    /// Of a hold that was asked for at that moment. `patience`: the voter deadline.
+    /// Of a hold that was asked for at `started`. `patience`: the voter deadline.
     pub fn new(voters: usize, started: Moment, stood_still: Duration, patience: Duration) -> Self {
-        let backing = Backing {
+        // Until its answer comes, a voter may have voted for others: also a voter that never
+        // answers belongs to the majority that can have passed the hold by (mutant
+        // `missing_votes_do_not_count`).
+        let voter = VoterSupport {
             granted: false,
             keeps: None,
             vote: None,
@@ -98,12 +105,12 @@ impl Support {
             gaps: Vec::new(),
             rival: None,
         };
-        Self { voters: vec![backing; voters], rounds: 0, stood_still, patience }
+        Self { voters: vec![voter; voters], rounds: 0, stood_still, patience }
     }
 
-    /// How many voters are known to have the hold.
+    /// How many voters granted when they last answered.
     pub fn votes(&self) -> usize {
-        self.voters.iter().filter(|backing| backing.granted).count()
+        self.voters.iter().filter(|voter| voter.granted).count()
     }
 
     /// Whether no round has begun since it was acquired.
@@ -112,12 +119,11 @@ impl Support {
     }
 
     /// What a voter's answer counts for when the hold is renewed.
-    ///
-    /// In quarantine a voter counts only where it had given this hold its vote before it forgot, by
-    /// an answer that counted: then it cannot have given it to another that still builds on it. One
-    /// that was given in quarantine and did not count proves nothing.
     pub fn counted(&self, voter: usize, verdict: Verdict, kept_out: Option<KeptOut>) -> Verdict {
         let Some(kept_out) = kept_out else { return verdict };
+        // A voter that had given this hold its vote before it forgot can have forgotten no vote of
+        // another. Ada has 1 and 2; 3 votes for Ben and forgets; 2 and 3 renew Ada's hold. If that
+        // counted, Ben would get the lock by 3 and by 1, once her vote at 1 ends (design 5).
         let had = self.voters[voter].keeps.is_some_and(|keeps| kept_out.forgot < keeps);
         match verdict {
             Verdict::Granted if !had => kept_out.verdict(),
@@ -125,66 +131,71 @@ impl Support {
         }
     }
 
-    /// When the vote was asked for that a voter should have, and has not by this answer.
+    /// When the vote was asked for that a voter should have and, by this answer, has lost.
     pub fn misses(&self, voter: usize, verdict: &Verdict, heard: Moment) -> Option<Moment> {
-        let backing = &self.voters[voter];
-        let vote = backing.vote.filter(|vote| heard < vote.until && backing.lacks.is_none());
+        let VoterSupport { vote, lacks, .. } = &self.voters[voter];
+        let vote = vote.filter(|vote| heard < vote.until && lacks.is_none());
         vote.filter(|_| verdict.is_lacking()).map(|vote| vote.asked)
     }
 
-    /// Takes note of what an answer counted for. Whether a round found that the voter had no vote
-    /// of the hold, and it has given it.
+    /// Notes what an answer counted for. Whether a round found that the voter had no vote of the
+    /// hold, and the voter has given it now.
     pub fn heard(&mut self, voter: usize, verdict: &Verdict, asked: Asked) -> bool {
-        let backing = &mut self.voters[voter];
+        let voter = &mut self.voters[voter];
+        // A vote that was given in quarantine, and did not count, is no proof for the next renewal:
+        // with two renewals the hole that `counted` closes would be open again.
         let in_vain = matches!(verdict, Verdict::Unknown(Cause::Quarantined(_)));
-        backing.granted = *verdict == Verdict::Granted
+        voter.granted = *verdict == Verdict::Granted
             || in_vain && crate::mutant!("grant_in_quarantine_is_proof");
+        // In this order: a loss opens the gap that the other two end or shorten.
         if verdict.is_lacking() {
-            backing.lose(asked);
+            voter.note_loss(asked);
         }
-        backing.leave_out_quarantine(asked);
-        let healed = verdict.is_given() && backing.regain(asked);
+        voter.leave_out_quarantine(asked);
+        let healed = verdict.is_given() && voter.note_vote(asked);
         match verdict {
-            Verdict::Refused { by, .. } => backing.meet(by, asked.heard, self.patience),
+            Verdict::Refused { by, .. } => voter.note_rival(by, asked.heard, self.patience),
             Verdict::Unknown(_) if !verdict.is_given() => {}
-            _ => backing.rival = None,
+            _ => voter.rival = None,
         }
         if *verdict == Verdict::Revoked {
-            backing.keeps = None;
+            voter.keeps = None;
         }
-        if backing.granted {
-            backing.keeps = backing.keeps.max(Some(asked.terms.deadline(asked.sent)));
+        if voter.granted {
+            voter.keeps = voter.keeps.max(Some(asked.terms.deadline(asked.sent)));
         }
         healed && !asked.is_first
     }
 
-    /// Who resumes this hold has the voter's vote, and may yet give it back. So it is no gap: until
-    /// then nobody else can have had the vote.
+    /// A hold that resumes this one has the voter's vote, and may yet give it back.
     pub fn lend(&mut self, voter: usize, to: &HoldId, heard: Moment) {
-        self.voters[voter].meet(to, heard, self.patience);
+        // It is no gap: until it is given back nobody else can have the vote. A failed attempt to
+        // resume a ticket would end it otherwise (mutant `resumer_is_a_stranger`).
+        self.voters[voter].note_rival(to, heard, self.patience);
     }
 
     /// Another hold that has kept a voter's vote for longer than an attempt can.
     pub fn rival(&self) -> Option<&HoldId> {
-        self.voters.iter().find_map(Backing::rival_that_stays)
+        self.voters.iter().find_map(VoterSupport::rival_that_stays)
     }
 
-    /// No gap that is found later begins before the last grant of a voter that may have its vote.
     fn drop_gaps(&mut self, now: Moment) {
-        let has_vote = |backing: &Backing| Some(backing.standing(now)?.asked);
-        let earliest = self.voters.iter().filter_map(has_vote).min().unwrap_or(now);
-        for backing in &mut self.voters {
-            backing.gaps.retain(|gap| gap.to > earliest);
+        // A gap that is found later begins no sooner than the last grant of its voter, so a gap
+        // that ended before all of these overlaps with none. Without this the list grows for ever.
+        let asked = |voter: &VoterSupport| Some(voter.current_vote(now)?.asked);
+        let earliest = self.voters.iter().filter_map(asked).min().unwrap_or(now);
+        for voter in &mut self.voters {
+            voter.gaps.retain(|gap| gap.to > earliest);
         }
     }
 
-    /// `stood_still`: of its client, in all. Votes end sooner by its clock.
+    /// `stood_still`: for how long the client has stood still in all. Its votes end sooner by that.
     pub fn stand_still(&mut self, stood_still: Duration) {
         let unseen = stood_still.saturating_sub(self.stood_still);
         self.stood_still += unseen;
-        for backing in &mut self.voters {
-            backing.keeps = backing.keeps.map(|keeps| keeps - unseen);
-            if let Some(vote) = &mut backing.vote {
+        for voter in &mut self.voters {
+            voter.keeps = voter.keeps.map(|keeps| keeps - unseen);
+            if let Some(vote) = &mut voter.vote {
                 vote.until = vote.until - unseen;
             }
         }
@@ -196,14 +207,10 @@ impl Support {
     }
 
     /// Whether another may have had the lock since the hold began: at one moment a majority had no
-    /// vote of it, whatever they say now. Or another hold keeps so many of its votes that those left
-    /// are no majority.
-    ///
-    /// What is in quarantine counts for nobody else, so it is left out beside voters that never had
-    /// the hold. But where a majority has lost what it had, those who connect later may take it for
-    /// the first start of all.
+    /// vote of it, whatever the voters say now. Or another hold keeps so many of its votes that it
+    /// has no majority.
     pub fn is_lost(&mut self, quorum: Quorum, now: Moment) -> bool {
-        if self.voters.iter().all(|backing| backing.is_sound(now)) {
+        if self.voters.iter().all(|voter| voter.is_sound(now)) {
             return false;
         }
         let is_lost = self.lacked_majority(quorum, now) || self.is_outvoted(quorum, now);
@@ -212,46 +219,50 @@ impl Support {
     }
 
     fn lacked_majority(&self, quorum: Quorum, now: Moment) -> bool {
+        // A majority of one set: a client of that set alone can have had the lock.
         let lack_at = |at: Moment, but: Lack| {
             quorum.reached_in_one(|voter| self.voters[voter].lacks_at(at, but, now))
         };
-        // Gaps only add up where one begins, so no other moment has to be looked at. Each time
-        // without one of two reasons: forgotten and missing votes never count together.
-        let mut begins = self.voters.iter().flat_map(|backing| backing.begins(now));
-        begins.any(|at| lack_at(at, Lack::Missing) || lack_at(at, Lack::Forgotten))
+        // The most gaps overlap at a moment where one begins, so no other has to be looked at.
+        // Forgotten and missing votes never count together: a voter in quarantine counts for nobody
+        // else. Lost and forgotten ones do: if a majority lost its votes, clients that connect
+        // later can take that for the first start of all voters, and count them.
+        let mut gaps = self.voters.iter().flat_map(|voter| voter.all_gaps(now));
+        gaps.any(|gap| lack_at(gap.from, Lack::Missing) || lack_at(gap.from, Lack::Forgotten))
     }
 
     fn is_outvoted(&self, quorum: Quorum, now: Moment) -> bool {
-        let has = |backing: &Backing, hold: &HoldId| backing.rival_that_stays() == Some(hold);
-        let mut rivals = self.voters.iter().filter_map(Backing::rival_that_stays);
+        let mut rivals = self.voters.iter().filter_map(VoterSupport::rival_that_stays);
         rivals.any(|hold| {
             !quorum.reached(|voter| {
-                let backing = &self.voters[voter];
-                backing.vote.is_some_and(|vote| now < vote.until) && !has(backing, hold)
+                let voter = &self.voters[voter];
+                let has_vote = voter.vote.is_some_and(|vote| now < vote.until);
+                has_vote && voter.rival_that_stays() != Some(hold)
             })
         })
     }
 }
 
-impl Backing {
-    /// It has no vote of the hold. If the lease of the vote has ended, that is why; if it is in
-    /// quarantine, it forgot, and nobody has counted it since. Otherwise it may have been without
-    /// since its last grant.
-    fn lose(&mut self, asked: Asked) {
+impl VoterSupport {
+    /// The voter has no vote of the hold.
+    fn note_loss(&mut self, asked: Asked) {
         let Some(vote) = self.vote.filter(|_| self.lacks.is_none()) else { return };
         self.lacks = Some(match asked.kept_out {
+            // The lease had ended, so nothing was lost.
             _ if vote.until <= asked.heard => (vote.until, Lack::Missing),
             Some(kept_out) => {
-                // The request that found it out went to all: a loss at others after that request is
-                // not one of the same time.
+                // It forgot, and nobody has counted it since. The gap ends with the request that
+                // found it out, which went to all voters: a loss at another voter after that is not
+                // one of the same time. So rolling restarts lose no lock.
                 self.add_gap(vote.asked, asked.sent, Lack::Forgotten);
                 (asked.sent + kept_out.quarantined.left, Lack::Missing)
             }
+            // Nothing explains it: it may have been lost right after it was given.
             None => (vote.asked, Lack::Lost),
         });
     }
 
-    /// While the voter is in quarantine it counts for nobody else.
+    /// While the voter is in quarantine it counts for nobody else, so that time is no gap.
     fn leave_out_quarantine(&mut self, asked: Asked) {
         let (Some(kept_out), Some((from, why))) = (asked.kept_out, self.lacks) else { return };
         if kept_out.forgot <= asked.heard {
@@ -261,19 +272,16 @@ impl Backing {
         }
     }
 
-    /// It has given the hold its vote. Whether it had none before.
-    fn regain(&mut self, asked: Asked) -> bool {
+    /// The voter has given the hold its vote. Whether it had none before.
+    fn note_vote(&mut self, asked: Asked) -> bool {
         let Asked { sent, terms, heard, .. } = asked;
-        let (asked_for, until) = (sent, terms.deadline(sent));
-        self.vote = Some(match self.vote {
-            Some(vote) => {
-                GivenVote { asked: vote.asked.max(asked_for), until: vote.until.max(until) }
-            }
-            None => GivenVote { asked: asked_for, until },
-        });
+        let until = terms.deadline(sent);
+        let vote = self.vote.get_or_insert(GivenVote { asked: sent, until });
+        // Answers may come in another order than their requests left.
+        (vote.asked, vote.until) = (vote.asked.max(sent), vote.until.max(until));
         let Some((from, why)) = self.lacks.take() else { return false };
-        // Requests of the acquisition leave together: the voter may have had others before, but
-        // nobody since the hold began.
+        // The requests of the acquisition left together. A voter that grants one late may have
+        // voted for others before, but not since the hold began: its number would be higher.
         if !asked.is_first || asked.is_passed {
             self.add_gap(from, heard, why);
         }
@@ -286,8 +294,10 @@ impl Backing {
         }
     }
 
-    fn meet(&mut self, by: &HoldId, heard: Moment, patience: Duration) {
+    fn note_rival(&mut self, by: &HoldId, heard: Moment, patience: Duration) {
         match &mut self.rival {
+            // Twice the same, a voter deadline apart: each bid is a hold of its own, and gives its
+            // votes back within that time.
             Some(rival) if rival.hold == *by => {
                 rival.stays = heard.since(rival.since) >= patience;
             }
@@ -299,32 +309,29 @@ impl Backing {
         self.rival.as_ref().filter(|rival| rival.stays).map(|rival| &rival.hold)
     }
 
-    /// The vote that it has, by all that is known.
-    fn standing(&self, now: Moment) -> Option<GivenVote> {
+    /// The vote that the voter still has, as far as the answers show.
+    fn current_vote(&self, now: Moment) -> Option<GivenVote> {
         self.vote.filter(|vote| self.lacks.is_none() && now < vote.until)
     }
 
+    /// Whether this voter is no reason to look at the gaps.
     fn is_sound(&self, now: Moment) -> bool {
-        self.gaps.is_empty() && self.rival.is_none() && self.standing(now).is_some()
+        self.gaps.is_empty() && self.rival.is_none() && self.current_vote(now).is_some()
     }
 
-    /// Since when it is without a vote of the hold. One that is silent for as long as its vote
-    /// stood may have given it to others.
-    fn lacks_now(&self, now: Moment) -> Option<Gap> {
+    /// The gap that has no end yet.
+    fn open_gap(&self, now: Moment) -> Option<Gap> {
+        // A voter that is silent until its vote has ended may have given it to others since.
         let lapsed = || Some((self.vote.filter(|vote| vote.until <= now)?.until, Lack::Missing));
         let (from, why) = self.lacks.or_else(lapsed)?;
         Some(Gap { from, to: now + Duration::from_nanos(1), why })
     }
 
     fn all_gaps(&self, now: Moment) -> impl Iterator<Item = Gap> {
-        self.gaps.iter().copied().chain(self.lacks_now(now))
+        self.gaps.iter().copied().chain(self.open_gap(now))
     }
 
-    fn begins(&self, now: Moment) -> impl Iterator<Item = Moment> {
-        self.all_gaps(now).map(|gap| gap.from)
-    }
-
-    /// Whether it was without a vote of the hold at that moment, and not for this reason.
+    /// Whether it had no vote of the hold at that moment, for another reason than `but`.
     fn lacks_at(&self, at: Moment, but: Lack, now: Moment) -> bool {
         let counts = |gap: &Gap| {
             gap.why != but
@@ -334,31 +341,33 @@ impl Backing {
     }
 }
 
-/// Which voters have nothing to be put right with one hold. Voters behind the first 64 never count
-/// as such.
+/// When a round of renewal must be in full, and may not be brief.
+// A brief renewal looks at one key, a full one also at forced ends and the token. With 100,000
+// locks each server needs 6.9 % of a core instead of 9.0 % (commit `22c546cc`).
 #[derive(Clone, Copy, Debug)]
 pub struct Checkup {
     voters: usize,
-    /// A bit for each voter that granted a round in full, and every round since that it answered,
-    /// and was not in quarantine.
+    /// A bit for each voter that granted a full round and all rounds since, outside of quarantine.
+    /// Voters after the first 64 have no bit: with more of them every round is full.
     settled: u64,
     due: Moment,
 }
 
 impl Checkup {
-    /// From one round in full to the next, at most.
+    /// The longest time from one full round to the next.
     const EVERY: Duration = Duration::from_secs(150);
 
     pub fn of(voters: usize) -> Self {
         Self { voters, settled: 0, due: Moment::BEGINNING }
     }
 
-    /// A round begins. Whether it is in full: where some voter is not settled, and after a while,
-    /// but several times while voters remember the token.
+    /// A round begins. Whether it is in full.
     pub fn begins(&mut self, now: Moment, fence_memory: Duration) -> bool {
         let are_settled = (0..self.voters).all(|voter| self.settled & bit(voter) > 0);
         let in_full = !are_settled || now >= self.due;
         if in_full {
+            // Only full rounds keep the token. Voters forget it after `fence_memory`, and some of
+            // the rounds until then may fail (law 3).
             (self.settled, self.due) = (0, now + Self::EVERY.min(fence_memory / 4));
         }
         in_full
@@ -374,7 +383,7 @@ impl Checkup {
     }
 }
 
-/// None for those who have no bit.
+/// The bit of a voter; 0 for a voter without one.
 fn bit(voter: usize) -> u64 {
     u32::try_from(voter).map_or(0, |voter| 1_u64.checked_shl(voter).unwrap_or(0))
 }
@@ -390,11 +399,7 @@ pub enum RoundEnd {
     Vanished,
 }
 
-/// One round of renewal: ends at the majority, or when there can be none.
-///
-/// Another hold without a majority will give its votes back, but where a voter is silent this one
-/// may need them to go on: whoever refused is asked again until the answers are due. A voter without
-/// a vote of the hold is asked for one at once: that it had none is known now.
+/// One round of renewal. It ends at the majority, or when there can be none.
 #[derive(Debug)]
 pub struct Round {
     votes: Votes,
@@ -402,7 +407,9 @@ pub struct Round {
     due: Moment,
     pause: Backoff,
     ask_again: Option<Moment>,
-    /// The voters that have just said that they have no vote of the hold.
+    // A voter does not give the vote anew by itself: if that answer were lost, its client would
+    // never learn that the vote was gone (mutant `vote_is_given_anew_unasked`).
+    /// The voters that have no vote of the hold and have not been asked for a new one.
     absent: Vec<usize>,
     has_vanished: bool,
 }
@@ -420,7 +427,7 @@ impl Round {
         }
     }
 
-    /// `suspected`: whoever has the voter's vote may not count it.
+    /// `suspected`: the hold that has the voter's vote may be unable to count it.
     pub fn heard(&mut self, voter: usize, verdict: Verdict, suspected: bool) {
         if suspected {
             self.votes.suspect(voter);
@@ -431,13 +438,15 @@ impl Round {
         self.votes.record(voter, verdict);
     }
 
-    /// Another may have held the lock: what voters grant now does not make up for that.
+    /// Another may have held the lock. No later grant makes up for that.
     pub fn vanish(&mut self) {
         self.has_vanished = true;
     }
 
-    /// `chance`: asked for only where a pause begins.
+    /// `chance`: called only when a pause begins.
     pub fn next(&mut self, now: Moment, chance: impl FnOnce() -> u32) -> Next<RoundEnd> {
+        // First, as it is asked for also in a round that has its majority: a lock survives if its
+        // voters restart one after the other (mutant `renew_never_grants_again`).
         if !self.absent.is_empty() && !self.has_vanished {
             return Next::AskAgain(mem::take(&mut self.absent));
         }
@@ -459,7 +468,9 @@ impl Round {
         if self.votes.refusing().is_empty() {
             return Next::Wait(self.due);
         }
-        // As soon as the refusal has come round again, and then less and less often.
+        // A hold without a majority gives its votes back. With another voter down, this hold needs
+        // them, so the voters that refused are asked until the answers are due (law 7): first after
+        // half the time that the refusal took, then less and less often.
         let pause = &mut self.pause;
         let again = *self.ask_again.get_or_insert_with(|| {
             pause.at_least(now.since(self.started) / 2);
@@ -472,7 +483,7 @@ impl Round {
         Next::AskAgain(self.votes.reopen_refused())
     }
 
-    /// What the voters have said.
+    /// The verdict of each voter so far.
     pub fn verdicts(&self) -> Vec<Verdict> {
         self.votes.clone().into_verdicts()
     }

@@ -1,13 +1,13 @@
-//! How long a voter may take to answer, by how long it took before.
+//! How long a voter may take to answer, by its earlier round trips.
 
 use std::time::Duration;
 
 use super::Moment;
 
-/// The round trips to one voter, measured as TCP does for its retransmission timer (RFC 6298): an
-/// answer may take as long as usual, and four times as much longer as it varies, or longer by half of
-/// the least time that any voter has: also a voter that never varied may be busy once. After requests
-/// without an answer the next ones get twice as long, until one is answered.
+/// The round trips to one voter, measured as TCP does for its retransmission timer (RFC 6298).
+///
+/// An answer may take the usual time and four times the deviation. Each request without an answer
+/// doubles that, until one is answered.
 #[derive(Debug, Default)]
 pub struct RoundTrips {
     usual: Option<Duration>,
@@ -17,7 +17,8 @@ pub struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Far more than any request may take.
+    // Keeps the shift in `allowed` in its range. The deadline of a request is limited elsewhere, to
+    // a tenth of the lease.
     const MOST_DOUBLINGS: u32 = 10;
 
     pub fn answered(&mut self, took: Duration) {
@@ -30,21 +31,24 @@ impl RoundTrips {
         self.usual = Some((7 * usual + took) / 8);
     }
 
-    /// Those that were sent before the time was doubled say nothing about what it is now.
+    /// A request got no answer in its time.
     pub fn timed_out(&mut self, sent: Moment, now: Moment) {
+        // A request that left before the last doubling had the shorter time, and says nothing about
+        // the longer one. Otherwise several that left together would double it several times.
         if self.doubled.is_none_or(|doubled| sent >= doubled) {
             self.doublings = (self.doublings + 1).min(Self::MOST_DOUBLINGS);
             self.doubled = Some(now);
         }
     }
 
-    /// How long an answer takes as a rule, once there was one.
+    /// How long an answer usually takes, once there was one.
     pub fn usual(&self) -> Option<Duration> {
         self.usual
     }
 
-    /// What the next request may take, and at least `least`.
+    /// How long the next request may take; at least `least`.
     pub fn allowed(&self, least: Duration) -> Duration {
+        // A voter whose round trips never varied may be busy once: it has half of `least` on top.
         let measured = self.usual.unwrap_or_default() + (4 * self.deviation).max(least / 2);
         measured.max(least).saturating_mul(1 << self.doublings)
     }
@@ -89,7 +93,7 @@ mod tests {
         let mut trips = RoundTrips::default();
         trips.timed_out(at(0), at(200));
         assert_eq!(trips.allowed(MS(200)), MS(400));
-        // Sent before that, and so with the time there was then.
+        // This request left before that, with the shorter time.
         trips.timed_out(at(100), at(300));
         assert_eq!(trips.allowed(MS(200)), MS(400));
         trips.timed_out(at(250), at(650));

@@ -79,8 +79,8 @@ impl Votes {
         self.verdicts[voter].get_or_insert_with(|| Verdict::Unknown(cause.clone()));
     }
 
-    /// After a split: whether too few voters outside of quarantine are left for a majority. Then the
-    /// refusals of voters in quarantine become unknown.
+    /// After a split: whether too few voters outside of quarantine are left for a majority. Then
+    /// the refusals of voters in quarantine become unknown.
     pub fn discount(&mut self, kept_out: impl Fn(usize) -> Option<KeptOut>) -> bool {
         // The attempts that have these votes cannot count them either: nobody gets the lock, and
         // "taken" would be false (law 9). After two of three servers had restarted, a nightly job
@@ -323,7 +323,7 @@ impl Votes {
         self.verdicts.into_iter().map(|verdict| verdict.unwrap_or_else(unheard)).collect()
     }
 
-    /// How many of these voters each hold or place stands in the way at.
+    /// In how many of these voters each hold or place is in the way.
     fn holders(&self, counts: impl Fn(usize) -> bool) -> BTreeMap<&HoldId, usize> {
         let mut holders = BTreeMap::new();
         for voter in 0..self.verdicts.len() {
