@@ -32,11 +32,9 @@ use super::{
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Error(Box<ErrorInner>);
-
-#[derive(Clone, Debug)]
-struct ErrorInner {
-    kind: Kind,
+pub struct Error {
+    // In a box: every result of the library has room for an error.
+    kind: Box<Kind>,
     voters: Vec<VoterReport>,
 }
 
@@ -45,54 +43,55 @@ struct ErrorInner {
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A setting, an address or a lock name cannot be used, or two voters are one server. No lock
-    /// was asked for, unless a lock of [Redisson](crate::Redisson) turns out to be an `RFairLock`
+    /// was requested, unless a lock of [Redisson](crate::Redisson) turns out to be an `RFairLock`
     /// in Java.
     Invalid,
-    /// Too few voters could be reached when the client connected, or asked who else uses them; or a
-    /// majority takes longer to answer than the settings allow: for now, or as it is far away.
+    /// Too few voters could be reached, or compared their voter configuration, when the client
+    /// connected. Or a majority takes longer to answer than the settings allow, for now or because
+    /// it is far away.
     NotConnected,
-    /// Too few voters answered: whether the lock is free is not known, and nothing was acquired. If
-    /// only quarantines keep a majority away, [`retry_after`](Error::retry_after) says when a call
-    /// can succeed.
+    /// Too few voters answered: it is unknown whether the lock is free, and nothing was acquired.
+    /// If only quarantines keep a majority away, [`retry_after`](Error::retry_after) says when a
+    /// call can succeed.
     NoQuorum,
-    /// Another hold has the lock, or others have too many of its votes. Only the calls that end
-    /// with `or_busy` give this error: see [`holder`](Error::holder) and
+    /// Another hold has the lock, or other callers have too many of its votes. Only calls that end
+    /// with `or_busy` return this error: see [`holder`](Error::holder) and
     /// [`lease_left`](Error::lease_left).
     Busy,
     /// The hold has ended without being released: somebody else may hold the lock.
     Lost,
     /// The last guard of the hold was released or dropped. Only a [`Lost`](crate::Lost) that
-    /// outlives all guards gives this error.
+    /// outlives all guards returns this error.
     Released,
     /// The release went out, but no majority confirmed it in time. It goes on in the background,
     /// and the lock is free at the latest when its lease ends: see
     /// [`frees_in`](Error::frees_in). The lock was held until then.
     Unconfirmed,
-    /// This owner holds the lock, and no majority confirmed in time that it enters once more, or
-    /// reads under its write. The lock is held as before; this entry does not count.
+    /// This owner holds the lock, and no majority confirmed in time that it enters again, or reads
+    /// under its write. The lock is held as before, without this entry.
     NotEntered,
-    /// The hold that was to be ended by force has no vote: it has ended, or it is one of another
-    /// lock. Nothing was ended.
+    /// The hold that was to be ended by force has no vote: it has ended, or is of another lock.
+    /// Nothing was ended.
     NotHolding,
-    /// The hold of this ticket cannot be resumed any more: somebody has resumed it, its time was
-    /// over, it was ended by force, or too few voters had it left.
+    /// The hold of this ticket can no longer be resumed: somebody has resumed it, its time was
+    /// over, it was ended by force, or too few voters still had it.
     TicketEnded,
-    /// The owner reads the lock that it wants to write, and so would wait for itself forever. It
-    /// gets no write, and nothing of one stays on the voters.
+    /// The owner reads the lock that it wants to write, so it would wait for itself forever. It
+    /// gets no write, and the voters store nothing of one.
     Deadlock,
-    /// This client has as many attempts under way as it makes at once, and none of them ended in
-    /// time: the voters were not asked for this lock. From `lock_within` at its limit, from
-    /// `try_lock` after the [quorum timeout](crate::Builder::quorum_timeout), from `lock` never.
+    /// This client already makes as many attempts as it may at once, and none of them ended in
+    /// time. The voters were not asked for this lock. `lock_within` returns this at its limit,
+    /// `try_lock` after the [quorum timeout](crate::Builder::quorum_timeout), `lock` never.
     Overloaded,
-    /// Other clients of the same voters believe otherwise of who the voters are, or of the longest
-    /// lease, the drift or the restart guard, or are more than one step of a change of the voters
-    /// apart; from [`connect`](crate::Builder::connect). The message says what each side believes.
+    /// Other clients of the same voters have another set of voters, longest lease, drift or restart
+    /// guard, or are more than one step of a change of the voters apart. From
+    /// [`connect`](crate::Builder::connect). The message shows the configuration of both sides.
     ConfigurationMismatch,
     /// The client was closed, its runtime has ended, or this process was forked from the one that
     /// connected.
     Closed,
-    /// A call of the feature `blocking` was made inside a future that tokio runs. It would block
-    /// the other tasks of the thread; nothing was sent.
+    /// A call of the feature `blocking` was made inside a future that tokio runs, and would block
+    /// the other tasks of the thread. Nothing was sent.
     InsideRuntime,
 }
 
@@ -103,12 +102,13 @@ pub enum ErrorKind {
 pub enum HolderKind {
     /// It holds the [`Mutex`](crate::Mutex).
     Mutex,
-    /// It reads, maybe among others: of several readers it is the last to end; of
-    /// a lock of [Redisson](crate::Redisson) any of them.
+    /// It reads. Of several readers it is the one whose lease ends last; of a lock of
+    /// [Redisson](crate::Redisson) any of them.
     Read,
     /// It writes.
     Write,
-    /// It has permits of a [`Semaphore`](crate::Semaphore): of those that have, the last to end.
+    /// It has permits of a [`Semaphore`](crate::Semaphore). Of several such holds it is the one
+    /// whose lease ends last.
     Permit,
     /// It leads an [`Election`](crate::Election).
     Leader,
@@ -119,7 +119,7 @@ pub enum HolderKind {
     Waiting,
 }
 
-/// Who stands in the way of a caller.
+/// Who is in the way of a caller.
 #[derive(Clone, Debug)]
 pub struct Taker {
     pub hold: HoldId,
@@ -141,8 +141,8 @@ impl fmt::Display for Taker {
     }
 }
 
-/// `asked_ago`: how long before the error the voters were asked for what it reports. `too_late`: a
-/// majority granted with less than this left.
+/// The kind of an error, with its values. `asked_ago`: how long before the error the voters were
+/// asked. `too_late`: a majority granted with less validity left than this.
 #[derive(Clone, Debug)]
 pub enum Kind {
     Invalid(String),
@@ -209,7 +209,7 @@ pub enum Kind {
     },
 }
 
-/// Why nobody asks the voters.
+/// Why a closed client does not ask its voters.
 pub(crate) const CLOSED: &str =
     "the client is closed, its runtime has ended, or it was connected before a fork";
 
@@ -227,12 +227,13 @@ impl Error {
     }
 
     pub(crate) fn new(kind: Kind, voters: Vec<VoterReport>) -> Self {
-        Self(Box::new(ErrorInner { kind, voters }))
+        Self { kind: Box::new(kind), voters }
     }
 
+    // One list for all three questions: a new kind is added at one place.
     /// Its kind, and the lock and the hold that it is about.
     fn about(&self) -> (ErrorKind, Option<&str>, Option<&HoldId>) {
-        match &self.0.kind {
+        match &*self.kind {
             Kind::Invalid(_) => (ErrorKind::Invalid, None, None),
             Kind::Connect { .. } | Kind::TooFar(_) => (ErrorKind::NotConnected, None, None),
             Kind::ConfigurationMismatch(_) => (ErrorKind::ConfigurationMismatch, None, None),
@@ -259,7 +260,7 @@ impl Error {
         self.about().0
     }
 
-    /// The name of the lock that it is about, if of one.
+    /// The name of the lock that it is about, if there is one.
     pub fn lock(&self) -> Option<&str> {
         self.about().1
     }
@@ -270,19 +271,18 @@ impl Error {
         self.about().2
     }
 
-    /// In how long the lock is free at the latest, counted from when the error was made, where its
-    /// release was not confirmed.
+    /// After an unconfirmed release: the longest time until the lock is free, counted from when the
+    /// error was made.
     pub fn frees_in(&self) -> Option<Duration> {
-        match &self.0.kind {
+        match &*self.kind {
             Kind::Unconfirmed { frees_in, .. } => Some(*frees_in),
             _ => None,
         }
     }
 
-    /// In how long a majority of the voters counts again, from when the error was made, where only
-    /// their [quarantine](crate::Quarantine) keeps it from that. A call that is made sooner fails
-    /// again; from then on one can succeed. `None` of any other error, and where too few voters are
-    /// there for a majority: nobody knows when they come back.
+    /// How long after the error a call can succeed, if only the [quarantine](crate::Quarantine) of
+    /// voters keeps a majority from counting. A call that is made sooner fails again. `None` for
+    /// any other error, and if too few voters answered: nobody knows when they come back.
     ///
     /// # Examples
     ///
@@ -304,17 +304,18 @@ impl Error {
     /// # }
     /// ```
     pub fn retry_after(&self) -> Option<Duration> {
-        let Kind::NoQuorum { asked_ago, .. } = &self.0.kind else { return None };
+        let Kind::NoQuorum { asked_ago, .. } = &*self.kind else { return None };
         let voters = self.voters();
         let quorum = Quorum::of_sides(voters.iter().map(|report| report.side));
         let left = quorum.lowest(|voter| voters.get(voter)?.verdict.counts_in())?;
+        // Zero: the voters that answered are a majority, and the lock was lost for another reason.
         (!left.is_zero()).then(|| left.saturating_sub(*asked_ago))
     }
 
     /// Whether the same call fails until somebody changes something: the client was closed, an
-    /// argument cannot be used, a ticket has ended, or so many servers refuse it for want of rights (`NOPERM`) that
-    /// there is no majority without them. [`Election::lead`](crate::Election::lead) ends with such
-    /// an error, and waits out all others.
+    /// argument cannot be used, a ticket has ended, or so many servers refuse the call for lack of
+    /// rights (`NOPERM`) that there is no majority without them.
+    /// [`Election::lead`](crate::Election::lead) ends with such an error, and waits out all others.
     pub fn is_permanent(&self) -> bool {
         let refuses = |voter: usize| match self.voters().get(voter).map(|report| &report.verdict) {
             Some(Verdict::Unknown(Cause::Rejected(why) | Cause::Unreachable(why))) => {
@@ -327,10 +328,10 @@ impl Error {
         is_final || self.is_no_quorum() && quorum.missed(refuses)
     }
 
-    /// Who has the lock, of an error of the kind [`Busy`](ErrorKind::Busy): the hold that most
+    /// Who has the lock, for an error of the kind [`Busy`](ErrorKind::Busy): the hold that most
     /// voters named, or the place in the queue that comes before the caller's. `None` if they named
-    /// nobody, as when several clients split the votes. It tells its [note](HoldId::note), which is
-    /// also in the message.
+    /// nobody, as when several clients split the votes. Its [note](HoldId::note) is also in the
+    /// message.
     pub fn holder(&self) -> Option<&HoldId> {
         self.busy().0.map(|taker| &taker.hold)
     }
@@ -341,25 +342,24 @@ impl Error {
         self.busy().0.map(|taker| taker.kind)
     }
 
-    /// What is left of the [`holder`](Self::holder)'s lease, or of the time for which its place in
-    /// the queue counts, when an error of the kind [`Busy`](ErrorKind::Busy) was made. No advice
-    /// when to ask again: a holder that releases frees the lock sooner, mostly much sooner, and one
-    /// that renews keeps it for longer. `None` if the record of the holder has no end.
+    /// How much of the [`holder`](Self::holder)'s lease, or of the time of its place in the queue,
+    /// was left when an error of the kind [`Busy`](ErrorKind::Busy) was made. This does not say
+    /// when to ask again: a holder that releases frees the lock sooner, usually much sooner, and a
+    /// holder that renews keeps it longer. `None` if the record of the holder has no expiry.
     pub fn lease_left(&self) -> Option<Duration> {
         self.busy().1
     }
 
     fn busy(&self) -> (Option<&Taker>, Option<Duration>) {
-        match &self.0.kind {
+        match &*self.kind {
             Kind::Busy { by, lease_left, .. } => (by.as_ref(), *lease_left),
             _ => (None, None),
         }
     }
 
-    /// What each voter said, in the order in which they were configured; empty where none was
-    /// asked.
+    /// What each voter said, in the order in which they were configured. Empty if none was asked.
     pub fn voters(&self) -> &[VoterReport] {
-        &self.0.voters
+        &self.voters
     }
 }
 
@@ -401,89 +401,74 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::Invalid(what) | Kind::TooFar(what) | Kind::ConfigurationMismatch(what) => {
-                f.write_str(what)?;
+                f.write_str(what)
             }
+            Kind::Refused { why, .. } => f.write_str(why),
             Kind::Connect { needed, after } => {
-                let (noun, after) = (needed.noun(), Rounded(*after));
-                write!(f, "fewer than {needed:#} {noun} could be reached in {after}")?;
+                let after = Rounded(*after);
+                write!(f, "fewer than {needed:#} {} could be reached in {after}", needed.noun())
             }
             Kind::NoQuorum { lock, needed, after, too_late, .. } => {
                 write!(f, "no quorum of {needed} for lock `{lock}` in {}", Rounded(*after))?;
-                if let Some(least) = too_late {
-                    let least = Rounded(*least);
-                    write!(f, ": granted too late, the minimum validity of {least} was not left")?;
-                }
+                let Some(least) = too_late.map(Rounded) else { return Ok(()) };
+                write!(f, ": granted too late, the minimum validity of {least} was not left")
             }
             Kind::Busy { lock, by, lease_left } => {
                 match by {
                     Some(by) => write!(f, "lock `{lock}` is {by}")?,
                     None => write!(f, "lock `{lock}` is taken")?,
                 }
-                if let Some(time) = lease_left {
-                    write!(f, ", for {} more unless renewed or released", Rounded(*time))?;
-                }
+                let Some(left) = lease_left.map(Rounded) else { return Ok(()) };
+                write!(f, ", for {left} more unless renewed or released")
             }
-            Kind::Lost { lock, hold, why } => {
-                write!(f, "lock `{lock}` lost by hold {hold}: {why}")?;
-            }
+            Kind::Lost { lock, hold, why } => write!(f, "lock `{lock}` lost by hold {hold}: {why}"),
             Kind::Released { lock, hold } => {
-                write!(f, "lock `{lock}` was left by the last guard of hold {hold}")?;
+                write!(f, "lock `{lock}` was left by the last guard of hold {hold}")
             }
             Kind::Reads { lock, hold } => {
-                write!(f, "lock `{lock}` cannot be written by an owner that reads it as {hold}")?;
+                write!(f, "lock `{lock}` cannot be written by an owner that reads it as {hold}")
             }
             Kind::Unconfirmed { lock, hold, needed, frees_in } => {
-                write!(
-                    f,
-                    "release of lock `{lock}` by hold {hold} not confirmed by {needed} {}, free in \
-                     {} at the latest",
-                    needed.noun(),
-                    Rounded(*frees_in)
-                )?;
+                write!(f, "release of lock `{lock}` by hold {hold} not confirmed by {needed} ")?;
+                write!(f, "{}, free in {} at the latest", needed.noun(), Rounded(*frees_in))
             }
-            Kind::NotEntered { lock, hold, what, needed } => write!(
-                f,
-                "{what} of lock `{lock}` not confirmed by {needed} {}; hold {hold} has it as \
-                 before",
-                needed.noun()
-            )?,
+            Kind::NotEntered { lock, hold, what, needed } => {
+                write!(f, "{what} of lock `{lock}` not confirmed by {needed} {}", needed.noun())?;
+                write!(f, "; hold {hold} has it as before")
+            }
             Kind::NotHolding { lock, hold } => {
-                write!(f, "lock `{lock}` is not held by {hold}: nothing was ended")?;
+                write!(f, "lock `{lock}` is not held by {hold}: nothing was ended")
             }
             Kind::TicketEnded { lock, hold, why } => {
-                write!(f, "the ticket of lock `{lock}` with hold {hold} has ended: {why}")?;
+                write!(f, "the ticket of lock `{lock}` with hold {hold} has ended: {why}")
             }
-            Kind::Overloaded { lock, most, after } => write!(
-                f,
-                "lock `{lock}` was not asked for in {}: this client has {most} attempts under way, \
-                 and makes no more at once",
-                Rounded(*after)
-            )?,
-            Kind::Refused { why, .. } => f.write_str(why)?,
+            Kind::Overloaded { lock, most, after } => {
+                write!(f, "lock `{lock}` was not asked for in {}: this client ", Rounded(*after))?;
+                write!(f, "has {most} attempts under way, and makes no more at once")
+            }
         }
-        Ok(())
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.kind.fmt(f)?;
+        self.kind.fmt(f)?;
         if let Kind::Connect { needed, .. }
         | Kind::NoQuorum { needed, .. }
         | Kind::Unconfirmed { needed, .. }
-        | Kind::NotEntered { needed, .. } = self.0.kind
+        | Kind::NotEntered { needed, .. } = *self.kind
         {
-            write_lacking(f, needed, &self.0.voters)?;
+            write_lacking(f, needed, &self.voters)?;
         }
-        // Of a lock that is taken the holder says enough.
-        if self.0.voters.is_empty() || self.is_busy() {
+        // For a lock that is taken the holder is enough: what each voter said would say it again.
+        if self.voters.is_empty() || self.is_busy() {
             return Ok(());
         }
-        write!(f, " ({})", Listed(&self.0.voters))
+        write!(f, " ({})", Listed(&self.voters))
     }
 }
 
-/// How many more usable answers each of two sets needs.
+/// Names each of two sets with too few usable answers.
 fn write_lacking(
     f: &mut fmt::Formatter<'_>,
     Majorities { new, old }: Majorities,
@@ -510,9 +495,10 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {
-    /// Why the first of the voters without a usable answer gave none.
+    /// The cause of the first voter without a usable answer.
+    // A chain has one source, and an error as many causes as voters. `voters()` has all of them.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.voters.iter().find_map(|report| match &report.verdict {
+        self.voters.iter().find_map(|report| match &report.verdict {
             Verdict::Unknown(cause) => Some(cause as _),
             _ => None,
         })

@@ -197,8 +197,7 @@ impl Wait {
             self.record_denial(defeat, now);
         }
         self.is_over = self.must_give_up(now);
-        self.pause =
-            if self.is_over { None } else { self.pause_after(loss, started, now, chance) };
+        self.pause = if self.is_over { None } else { self.pause_after(loss, started, now, chance) };
         self.denial.as_ref().filter(|_| is_answer)
     }
 
