@@ -1,4 +1,4 @@
-//! The ticket by which a detached hold goes to another task or process.
+//! The ticket that hands a detached hold to another task or process.
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ use super::{
 /// [detached](crate::MutexGuard::detach_for), once.
 ///
 /// It is plain data, and goes to another process as text: one line of ASCII letters, digits and
-/// `-._~`, so it needs no quoting in a shell and no encoding in a URL. With the feature `serde` it
-/// is written as this text.
+/// `-._~`, so it needs no quoting in a shell and no encoding in a URL. The feature `serde` writes
+/// this text.
 ///
-/// The text has a secret of 128 bits in it. Whoever has it can take the lock over, so keep it out
-/// of logs: `Debug` leaves the secret out. The [id of the parked hold](Self::hold) is no secret.
+/// The text contains a secret of 128 bits. Everybody who has it can take the lock over, so keep it
+/// out of logs. `Debug` leaves it out. The [id of the parked hold](Self::hold) is no secret.
 ///
 /// # Examples
 ///
@@ -47,15 +47,14 @@ pub struct HoldTicket {
     left: Option<HoldTimeLeft>,
 }
 
-/// For how long a hold may be held after it was detached.
-///
-/// Clocks of two machines have nothing in common but the time of day. So a ticket says how much was
-/// left, and when that was by the wall clock of who detached. The one that resumes takes off the
-/// time since then by its own wall clock, and never adds any.
+/// How long a hold may still be held after it was detached.
+// The clocks of two machines only share the time of day. So a ticket says how much was left, and
+// when that was by the wall clock of the detaching client. The resuming client takes off the time
+// since then by its own wall clock, and never adds any: a wrong clock may only end trust sooner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldTimeLeft {
     pub left: Duration,
-    /// By the wall clock, since 1970.
+    /// When it was detached, by the wall clock, since 1970.
     pub detached: Duration,
 }
 
@@ -66,10 +65,11 @@ impl HoldTimeLeft {
 }
 
 impl HoldTicket {
-    /// What each of them begins with. Another format gets another number.
+    // Another format gets another number, so that no release misreads the ticket of another.
+    /// The beginning of every ticket.
     const FORMAT: &str = "qt1";
     const FIELDS: usize = 8;
-    /// The digits of a secret.
+    /// The number of hexadecimal digits of a secret.
     const SECRET: usize = 32;
 
     pub(crate) fn new(
@@ -87,7 +87,7 @@ impl HoldTicket {
         self.lock.as_str()
     }
 
-    /// The parked hold, as others see it who want the lock. It is no secret.
+    /// The parked hold, as callers that want the lock see it. It is no secret.
     pub fn hold(&self) -> &HoldId {
         &self.hold
     }
@@ -105,7 +105,7 @@ impl HoldTicket {
         self.is_fair
     }
 
-    /// What `hold_at_most` leaves to who resumes it, if that was set.
+    /// What is left of `hold_at_most`, if that was set.
     pub(crate) fn left(&self) -> Option<HoldTimeLeft> {
         self.left
     }
@@ -137,7 +137,8 @@ impl HoldTicket {
     }
 }
 
-/// So that nothing in it means anything in a shell or a URL, or separates fields.
+/// A text without characters that a shell or a URL would interpret, and without `.`.
+// `~` in place of `%`, which a URL would decode; and `.` separates the fields of a ticket.
 fn plain(text: &str) -> String {
     encoded(text).replace('%', "~").replace('.', "~2E")
 }
@@ -165,6 +166,7 @@ impl FromStr for HoldTicket {
     /// [`is_invalid`](Error::is_invalid) for anything but the text of a ticket. The error does not
     /// repeat the text.
     fn from_str(text: &str) -> Result<Self, Error> {
+        // Not the text itself: it may contain the secret of a ticket with a typing error.
         let length = text.len();
         Self::read(text).ok_or_else(|| {
             Error::invalid(format!("{length} bytes are no ticket: those are `qt1.` and 7 fields"))

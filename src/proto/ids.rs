@@ -1,4 +1,4 @@
-//! Names: of clients, of their holds, of owners and of locks.
+//! The ids and names of clients, holds, owners and locks.
 
 use std::{
     env,
@@ -25,10 +25,12 @@ use crate::sync::lock;
 pub struct ClientId(Arc<str>);
 
 impl ClientId {
-    /// So many digits follow the name: 80 random bits.
+    // 80 bits: two clients with the same name and digits would be one client to the voters, which
+    // would give both the same vote (law 1).
+    /// The number of hexadecimal digits behind the name.
     const DIGITS: usize = 20;
 
-    /// `<name>@<random digits>`, with the name [encoded](ClientName); a UUID where there is none.
+    /// `<name>@<random digits>`, with the name [encoded](ClientName); a UUID if it has no name.
     pub fn new(bytes: [u8; 16], name: Option<&ClientName>) -> Self {
         let uuid = uuid::Builder::from_random_bytes(bytes).into_uuid();
         Self(match name {
@@ -40,7 +42,7 @@ impl ClientId {
         })
     }
 
-    /// What the client is called, as it stands in its id.
+    /// The encoded name of the client in its id.
     fn name(text: &str) -> Option<&str> {
         let (name, random) = text.rsplit_once('@')?;
         let is_random = random.len() == Self::DIGITS
@@ -55,19 +57,20 @@ impl fmt::Display for ClientId {
     }
 }
 
-/// Makes the hold ids of one client: fresh each time, never reused, also not by a copy of the
-/// process that was restored from a snapshot and has the same client id and the same count.
+/// Makes the hold ids of one client, each of them once.
+// A process that is restored twice from one snapshot has the same client id and count in both
+// copies. Without the random digits behind each count, voters took both for one holder (law 1).
 #[derive(Debug)]
 pub struct HoldIds {
     client: ClientId,
     next: AtomicU64,
-    /// For simulations that repeat themselves. Else the random digits are the operating system's:
-    /// what this process drew itself, a copy of it would draw too.
+    // For simulations, which repeat themselves. Otherwise the operating system is asked each time:
+    // a generator in this process would be copied with it.
     seeded: Option<Mutex<StdRng>>,
 }
 
 impl HoldIds {
-    /// `chance`: what to draw from in place of the operating system.
+    /// `chance`: the generator to use in place of the operating system.
     pub fn new(client: ClientId, chance: Option<StdRng>) -> Self {
         Self { client, next: AtomicU64::new(1), seeded: chance.map(Mutex::new) }
     }
@@ -80,18 +83,18 @@ impl HoldIds {
         self.outermost("")
     }
 
-    /// A fresh hold that reads, or its place in the queue.
+    /// A fresh hold that reads, or a place of one in the queue.
     pub fn fresh_read(&self) -> HoldId {
         self.outermost("r")
     }
 
-    /// A fresh place in a queue that is owed no turn in order: voters pass it where its client does
-    /// not hear them.
+    /// A fresh place in a queue without a promised order. Voters remove it if its client does not
+    /// hear its wake-up.
     pub fn fresh_unordered(&self) -> HoldId {
         self.outermost("~")
     }
 
-    /// A fresh hold that nobody has: the one who knows the secret of this hash can resume it.
+    /// A fresh parked hold. Whoever has the secret of this hash can resume it.
     pub fn parked(&self, hash: &str) -> HoldId {
         HoldId::of(format_args!("{}-{hash}", self.outermost("p")))
     }
@@ -101,7 +104,7 @@ impl HoldIds {
         HoldId::of(format_args!("{}-{hash}", self.outermost("")))
     }
 
-    /// 128 bits that nobody can guess, as hexadecimal digits.
+    /// 128 random bits as hexadecimal digits.
     pub fn secret(&self) -> String {
         format!("{:016x}{:016x}", self.draw(), self.draw())
     }
@@ -138,23 +141,26 @@ impl HoldIds {
     }
 }
 
-/// Names one outermost acquisition of one lock: `<client>:<number>`. The client is what it is
-/// [called](crate::Builder::client_name) and random digits, as in
-/// `web-1.4711@5f0ad4b396b14a3c8c2f`, or a UUID where it has no name. In the name each byte that is
-/// no ASCII letter, digit, `.`, `_` or `-` is percent-encoded: `web%3A1` is `web:1`. Where it waited
-/// in a queue, the hold is `<place>.<number>`, with a place of the same form. Before the number stands `r` if
-/// it reads, and `~` for a place in the queue of a plain mutex. A hold that reads under a write of
-/// the same owner is `<write hold>/<number>`. Each number counts up and ends with random digits.
-/// Behind the number stands a [note](crate::Mutex::note) between two `=`, if there is one, encoded
-/// as the name: `=job%2042=`. A write of a lock of [Redisson](crate::Redisson) ends with `:write`. A
-/// hold that is [parked](crate::MutexGuard::detach_for) has `p` before its number, and ends with `-`
-/// and a hash of its ticket's secret; so does the hold that resumes it, without `p`.
+/// Names one outermost acquisition of one lock: `<client>:<number>`.
 ///
-/// Tasks of one client that hand a mutex on have it one after the other under the same id. To end
-/// such a hold by force also ends it for those that get it within the next 50 ms.
+/// - The client is its [name](crate::Builder::client_name) and random digits, as in
+///   `web-1.4711@5f0ad4b396b14a3c8c2f`, or a UUID if it has no name. In the name every byte that is
+///   no ASCII letter, digit, `.`, `_` or `-` is percent-encoded: `web%3A1` is `web:1`.
+/// - The number is a counter and random digits. It begins with `r` if the hold reads, and with `~`
+///   for a place in the queue of a plain mutex.
+/// - A hold that waited in a queue is `<place>.<number>`, with a place of the same form.
+/// - A hold that reads under a write of the same owner is `<write hold>/<number>`.
+/// - A [note](crate::Mutex::note) stands between two `=` behind the number, encoded like the name:
+///   `=job%2042=`.
+/// - A write of a lock of [Redisson](crate::Redisson) ends with `:write`.
+/// - A [parked](crate::MutexGuard::detach_for) hold has `p` before its number, and ends with `-`
+///   and a hash of its ticket's secret. So does the hold that resumes it, without `p`.
 ///
-/// Voters store it as text, so a hold of another program is whatever text stands in its record.
-/// It is shown as that text, and read from it: any text but the empty one.
+/// Tasks of one client that hand a mutex on have it one after the other under the same id. If such
+/// a hold is ended by force, so are the holds of all tasks that get it within the next 50 ms.
+///
+/// Voters store the id as text, so a hold of another program is whatever text is in its record. Any
+/// text but the empty one is an id.
 ///
 /// ```
 /// # fn main() -> Result<(), quorate::Error> {
@@ -172,10 +178,10 @@ impl HoldIds {
 pub struct HoldId(Arc<str>);
 
 impl HoldId {
-    /// As long as most of them: a text of so much room does not grow while it is written.
+    // Most ids are shorter. A text with this capacity does not grow while it is written.
     const ROOM: usize = 80;
 
-    /// So many digits of the hash of a ticket's secret stand in the id of a parked hold.
+    /// How many digits of the hash of a ticket's secret are in the id of a parked hold.
     pub(crate) const HASH: usize = 32;
 
     fn of(words: fmt::Arguments<'_>) -> Self {
@@ -188,12 +194,12 @@ impl HoldId {
         Self(text.into())
     }
 
-    /// The same with what its user says of it.
+    /// The same hold with a note.
     pub(crate) fn noted(&self, note: &Note) -> Self {
         Self::of(format_args!("{self}={}=", note.0))
     }
 
-    /// The text that stands on the voters.
+    /// The id as voters store it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -202,83 +208,89 @@ impl HoldId {
         &self.0
     }
 
-    /// The client that made it, by its id; `None` of a hold of another program.
+    /// The id of the client that made it; `None` for a hold of another program.
     pub fn client(&self) -> Option<&str> {
         let (client, _) = self.0.split_once(':')?;
         let is_ours = ClientId::name(client).is_some() || Uuid::try_parse(client).is_ok();
         is_ours.then_some(client)
     }
 
-    /// What the client that made it is [called](crate::Builder::client_name), if it has a name.
+    /// The [name](crate::Builder::client_name) of the client that made it, if it has one.
     pub fn client_name(&self) -> Option<String> {
         ClientId::name(self.client()?).map(decoded)
     }
 
-    /// What its user [says of it](crate::Mutex::note), if anything.
+    /// Its [note](crate::Mutex::note), if it has one.
     pub fn note(&self) -> Option<String> {
         let (_, noted) = self.0[self.client()?.len()..].split_once('=')?;
         let (note, _) = noted.split_once('=')?;
         Some(decoded(note))
     }
 
-    /// The place in a queue from which its lock was asked for, if there was one. All attempts that
-    /// a waiter makes have the same place.
+    /// The place in the queue from which its lock was requested, if there was one. All attempts of
+    /// one waiter have the same place.
     pub fn place(&self) -> Option<&str> {
         self.outer('.')
     }
 
-    /// The write under which it reads, if it does.
+    /// The write under which it reads, if there is one.
     pub fn write(&self) -> Option<&str> {
         self.outer('/')
     }
 
-    /// Whether it is a hold of a read/write lock that reads.
+    /// Whether it reads in a read/write lock.
     pub(crate) fn reads(&self) -> bool {
         self.write().is_some() || self.number().is_some_and(|number| number.starts_with('r'))
     }
 
-    /// What stands behind the client.
+    /// The part behind the client.
     fn number(&self) -> Option<&str> {
         self.0[self.client()?.len()..].strip_prefix(':')
     }
 
-    /// Whether it is [parked](crate::MutexGuard::detach_for): nobody has the lock by it, and
-    /// whoever has its ticket can resume it.
+    /// Whether it is [parked](crate::MutexGuard::detach_for): nobody works under it, and whoever
+    /// has its ticket can resume it.
     pub fn is_parked(&self) -> bool {
         self.hash().is_some() && self.number().is_some_and(|number| number.starts_with('p'))
     }
 
-    /// Of a parked hold, and of one that resumes it: the hash of the ticket's secret.
+    /// The hash of the ticket's secret, for a parked hold and for one that resumes it.
     pub(crate) fn hash(&self) -> Option<&str> {
         let (rest, hash) = self.0.split_at_checked(self.0.len().checked_sub(Self::HASH)?)?;
-        // Each request asks this, and few ids have a hash: most end here.
+        // Each request asks this, and few ids have a hash: most return here.
         let number = if rest.ends_with('-') { self.number()? } else { return None };
-        // A note may end like this too, with its `=`.
+        // Behind a note there is `=`, which is no digit. And the number must be longer than a hash:
+        // `-` may also stand in the name of a client.
         let is_hash = hash.bytes().all(|digit| digit.is_ascii_hexdigit());
         (is_hash && number.len() > Self::HASH).then_some(hash)
     }
 
-    /// Whether it was made by whoever has the ticket of that hold.
+    /// Whether it resumes that parked hold.
     pub(crate) fn resumes(&self, parked: &Self) -> bool {
         parked.is_parked() && !self.is_parked() && self.hash() == parked.hash()
     }
 
-    /// Requests of these holds leave in order.
+    /// Requests of holds with the same party are sent in order.
     pub(crate) fn party(&self) -> &str {
+        // All bids from one place: if the next request arrived before the undo of the last bid, the
+        // vote of that bid would refuse it. And a parked hold with all holds that resume it, as
+        // they pass the same votes on.
         self.hash().unwrap_or_else(|| self.place_or_self())
     }
 
-    /// What requests for it have in common with others of the same waiter.
+    /// The place of a waiter's attempt, or the id itself.
     pub(crate) fn place_or_self(&self) -> &str {
         self.place().unwrap_or(&self.0)
     }
 
-    /// The same, as a text that is shared.
+    /// The same as a shared text.
     pub(crate) fn shared_place_or_self(&self) -> Arc<str> {
         self.place().map_or_else(|| Arc::clone(&self.0), Arc::from)
     }
 
-    /// As scripts read it: what stands before the last `sign`, where a number follows.
+    /// The part before the last `sign`, if a number follows.
+    // The same rule as `place_of` and `write_of` in Lua: voters and clients must agree on the place
+    // of an attempt.
     fn outer(&self, sign: char) -> Option<&str> {
         let (outer, number) = self.0.rsplit_once(sign)?;
         let is_number = !number.is_empty() && number.bytes().all(|sign| sign.is_ascii_digit());
@@ -312,16 +324,15 @@ impl fmt::Debug for HoldId {
     }
 }
 
-/// The name of a client as its id begins with it. It is any text of 1 to [`ClientName::LONGEST`]
-/// bytes without control characters. What means something in an id, a key, a channel or a log is
-/// percent-encoded, and so is what is not ASCII.
+/// The name of a client as it stands in its id: any text of 1 to [`ClientName::LONGEST`] bytes
+/// without control characters. All but ASCII letters, digits, `.`, `_` and `-` is percent-encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientName(Arc<str>);
 
 impl ClientName {
     pub const LONGEST: usize = 64;
-    /// So much is left of the name of a host: the end, which tells pods of one service apart. Then
-    /// the id of a hold without a note has 64 bytes at most, up to which servers keep records small.
+    // The end of a host's name differs between the pods of one service. With 20 bytes, the id of a
+    // hold without a note has at most 64, up to which servers keep records in their small form.
     const HOST: usize = 20;
 
     pub fn parse(name: &str) -> Result<Self, Error> {
@@ -337,16 +348,17 @@ impl ClientName {
         let host: String = host.chars().filter(|sign| !sign.is_control()).collect();
         let mut ends = host.char_indices().map(|(at, _)| encoded(&host[at..]));
         let host = ends.find(|end| end.len() <= Self::HOST).unwrap_or_default();
-        // No program takes such an id for an option.
+        // A command line would take an id that begins with `-` for an option.
         let host = host.trim_start_matches(['-', '.']);
         let host = if host.is_empty() { "unknown-host" } else { host };
         Self(format!("{host}.{process}").into())
     }
 }
 
-/// What a user says of a hold, as its id carries it: any text of 1 to [`Note::LONGEST`] bytes
-/// without control characters, encoded as a [`ClientName`] is. In an id it has a `=` on each side:
-/// so none of its digits are the end of the id, by which scripts know an attempt or a read.
+/// What a hold is for, in the words of its user: any text of 1 to [`Note::LONGEST`] bytes without
+/// control characters, encoded like a [`ClientName`].
+// In the id, and in no key of its own: decided under *Words* in `docs/protocol.md`. The `=` on each
+// side keeps a note that ends with digits from being taken for the number of an attempt or a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note(Arc<str>);
 
@@ -357,13 +369,13 @@ impl Note {
         Ok(Self(printable(note, "note", Self::LONGEST)?.into()))
     }
 
-    /// As it was given.
+    /// The note as its user wrote it.
     pub fn text(&self) -> String {
         decoded(&self.0)
     }
 }
 
-/// Encoded, if it has no control characters. `what`: for the error.
+/// Encodes a text of at most `most` bytes without control characters. `what`: its name in errors.
 fn printable(text: &str, what: &str, most: usize) -> Result<String, Error> {
     let text = within(text, what, most)?;
     match text.chars().find(|sign| sign.is_control()) {
@@ -372,7 +384,7 @@ fn printable(text: &str, what: &str, most: usize) -> Result<String, Error> {
     }
 }
 
-/// Only what is plain stays as it is, so the text is ASCII, and no two texts become the same.
+/// Percent-encodes all but plain characters. The result is ASCII, and no two texts have the same.
 pub(super) fn encoded(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -384,7 +396,7 @@ pub(super) fn encoded(name: &str) -> String {
     encoded
 }
 
-/// The text that is encoded so.
+/// The text with this encoded form; `None` if it is the encoded form of no text.
 pub(super) fn decode(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -397,13 +409,14 @@ pub(super) fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The name that is encoded so. Of other programs' holds it is the text itself.
+/// The text with this encoded form, or the form itself if another program wrote it.
 fn decoded(text: &str) -> String {
+    // Another program may have encoded control characters: these are never shown in a log.
     let name = decode(text).filter(|name| !name.chars().any(char::is_control));
     name.unwrap_or_else(|| text.to_owned())
 }
 
-/// `what`: for the error.
+/// Checks the length of a text. `what`: its name in errors.
 fn within<'a>(text: &'a str, what: &str, most: usize) -> Result<&'a str, Error> {
     match text.len() {
         0 => Err(Error::invalid(format!("the {what} is empty"))),
@@ -414,12 +427,12 @@ fn within<'a>(text: &'a str, what: &str, most: usize) -> Result<&'a str, Error> 
     }
 }
 
-/// It means nothing in an id, a key or a channel.
+/// Whether the character has no meaning in an id, a key or a channel.
 fn is_plain(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || matches!(sign, '.' | '_' | '-')
 }
 
-/// What the system calls this host; empty where it does not say.
+/// The name of this host; empty if the system does not say.
 fn host() -> String {
     #[cfg(target_os = "linux")]
     if let Ok(name) = rustix::system::uname().nodename().to_str() {
@@ -431,9 +444,8 @@ fn host() -> String {
 
 /// An identity that may enter a lock again while it holds it.
 ///
-/// It is a plain value: every copy of it, on any task or thread, is the same owner. It counts only
-/// within one client (one [`Quorate`](crate::Quorate)). Two clients with the same owner are still
-/// two parties.
+/// It is a plain value: every copy of it, on any task or thread, is the same owner, within one
+/// client (one [`Quorate`](crate::Quorate)). Two clients with the same owner exclude each other.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -449,8 +461,8 @@ fn host() -> String {
 /// # }
 /// ```
 ///
-/// It is shown as a UUID, and read from one. So the id of a request or of a job can be its owner,
-/// and an owner in a log can be found again:
+/// Its text form is a UUID. So the id of a request or of a job can be its owner, and an owner in a
+/// log can be found again:
 ///
 /// ```
 /// # fn main() -> Result<(), quorate::Error> {
@@ -474,7 +486,8 @@ impl Owner {
     #[expect(clippy::new_without_default, reason = "two defaults that differ would surprise")]
     pub fn new() -> Self {
         let mut bytes = [0; 16];
-        // Not a count: one that was read from another process's text must equal none made here.
+        // Not a counter: an owner that was parsed from the text of another process must equal none
+        // that is made here.
         SysRng.try_fill_bytes(&mut bytes).expect("the system has random numbers");
         Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
@@ -510,7 +523,7 @@ impl LockName {
         Self::checked(name.into())
     }
 
-    /// The same of a text that is shared.
+    /// The same for a shared text.
     pub(crate) fn checked(name: Arc<str>) -> Result<Self, Error> {
         within(&name, "lock name", Self::LONGEST)?;
         Ok(Self(name))

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use super::{Backoff, Moment, moment::length_of};
 
-/// What the clocks of client and voters may differ by over one lease.
+/// How far the clocks of client and voters may drift apart during one lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// Parts per million of the lease.
     pub ppm: u32,
-    /// Added to that: the resolution of a voter's expiry.
+    // A voter ends leases in whole milliseconds, also a very short one.
+    /// Added to that.
     pub fixed: Duration,
 }
 
@@ -23,7 +24,7 @@ impl Drift {
     }
 }
 
-/// A lease and the part of it that is not to be trusted.
+/// A lease, and the part of it that is not trusted because of drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     pub lease: Duration,
@@ -35,30 +36,34 @@ impl Terms {
         Self { lease, drift: drift.over(lease) }
     }
 
-    /// What is left of the lease after the drift: zero where the drift is as large.
+    /// The lease without the drift; zero if the drift is as long.
     pub fn validity(self) -> Duration {
+        // A voter whose clock is fast ends the lease sooner by the client's clock. Trust for the
+        // whole lease would overlap with the next holder's (law 2).
         let drift = if crate::mutant!("no_drift") { Duration::ZERO } else { self.drift };
         self.lease.saturating_sub(drift)
     }
 
-    /// Those with the longer lease.
+    /// The terms with the longer lease.
     #[must_use]
     pub fn longer(self, other: Self) -> Self {
         if other.lease > self.lease { other } else { self }
     }
 
-    /// Which share of the validity of a round that started then is left now.
+    /// The share of the validity that is left now, of a round that started at `started`.
     pub fn share_left(self, started: Moment, now: Moment) -> f64 {
         self.deadline(started).since(now).div_duration_f64(self.validity())
     }
 
-    /// When trust ends in a round whose first byte was sent at `started` or later.
+    /// When trust ends, in a round whose first byte was sent at `started` or later.
     pub fn deadline(self, started: Moment) -> Moment {
+        // From before the first request, and not from an answer: a voter's lease begins when the
+        // request arrives, and the answer may be slow (mutant `validity_from_the_reply`).
         started + self.validity()
     }
 }
 
-/// What a hold's keeper has to do.
+/// What the keeper of a hold has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duty {
     /// Nothing before this moment.
@@ -69,7 +74,7 @@ pub enum Duty {
     Lost,
 }
 
-/// For how long a hold may be held, however often it is renewed.
+/// How long a hold may be held, however often it is renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldLimit {
     pub at_most: Duration,
@@ -86,12 +91,12 @@ impl HoldLimit {
     }
 }
 
-/// The lease of one hold. Nothing but a renewal that a majority granted before the deadline puts
-/// the deadline off, and nothing puts off the end of the limit.
+/// The lease of one hold. Only a renewal that a majority granted before the deadline puts the
+/// deadline off. Nothing puts off the end of the limit.
 #[derive(Debug)]
 pub struct Lease {
     terms: Terms,
-    /// When the votes are not to be trusted any more.
+    /// Until when the votes are trusted.
     votes_end: Moment,
     limit: Option<HoldLimit>,
     /// `None` for a fixed lease.
@@ -106,7 +111,7 @@ impl Lease {
             terms,
             votes_end: terms.deadline(started),
             limit,
-            // At a third, so that an outage of almost two thirds of the lease costs no lock.
+            // After a third, so that an outage of almost two thirds of the lease costs no lock.
             renew_at: (renewed && !crate::mutant!("renews_never"))
                 .then(|| started + terms.lease / 3),
             retry: Backoff::new(shortest, terms.lease / 20),
@@ -123,42 +128,44 @@ impl Lease {
         }
     }
 
-    /// A majority granted a renewal for `terms` whose first request was sent at `started`. Says
-    /// whether that came in time; the deadline never moves back.
+    /// A majority granted a renewal for `terms` whose first request was sent at `started`. Whether
+    /// that came in time.
     pub fn renewed(&mut self, terms: Terms, started: Moment, now: Moment) -> bool {
-        // The guard has said that it is lost, and another may have the lock by now (law 2).
+        // The guard has already reported the loss, and another may have the lock by now (law 2).
         if now >= self.deadline() {
             return false;
         }
-        // A round of a re-entry may overlap with one of the watchdog, and end before it.
+        // Never back: a round of a re-entry may overlap with one of the keeper, and end before it.
         self.votes_end = self.votes_end.max(terms.deadline(started));
         self.renew_at = self.renew_at.map(|_| started + terms.lease / 3);
         self.retry.reset();
         true
     }
 
-    /// A round failed: the next one follows after a short pause.
+    /// A round failed. The next one follows after a short pause.
     pub fn failed(&mut self, now: Moment, chance: u32) {
         let pause = self.retry.pause(chance);
         self.renew_at = self.renew_at.map(|_| now + pause);
     }
 
-    /// There is a reason not to wait for the next renewal.
+    /// Renews at once, if it is renewed at all.
     pub fn renew_now(&mut self, now: Moment) {
         self.renew_at = self.renew_at.map(|renew_at| renew_at.min(now));
     }
 
-    /// So much of it passed while the client stood still.
+    /// The client stood still for so long, and its clock with it.
     pub fn shorten(&mut self, by: Duration) {
+        // The limit too: a program that is stuck in a paused machine has the lock all that time.
         self.votes_end = self.votes_end - by;
         if let Some(limit) = &mut self.limit {
             limit.ends = limit.ends - by;
         }
     }
 
-    /// Another entry was granted with these terms: the longer lease is kept from now on, and a
-    /// fixed lease becomes a renewed one if it asks for that. Never shortens anything.
+    /// Another entry was granted with these terms. From now on the longer lease is renewed, and a
+    /// fixed lease becomes a renewed one if the entry wants that.
     pub fn widen(&mut self, terms: Terms, renewed: bool, now: Moment) {
+        // Nothing gets shorter: the entry before relies on its own terms.
         self.terms = self.terms.longer(terms);
         if renewed && self.renew_at.is_none() {
             self.renew_at = Some(now + self.terms.lease / 3);
@@ -179,7 +186,7 @@ impl Lease {
         self.renew_at.is_some_and(|renew_at| renew_at < self.deadline())
     }
 
-    /// Trust ends now: the votes are given back, or known to be another's.
+    /// Trust ends now: the votes are given back, or another hold has them.
     pub fn end(&mut self) {
         self.votes_end = Moment::BEGINNING;
     }
@@ -194,7 +201,7 @@ impl Lease {
         }
     }
 
-    /// When the votes are not to be trusted any more, whatever the limit is.
+    /// Until when the votes are trusted, whatever the limit is.
     pub fn votes_end(&self) -> Moment {
         self.votes_end
     }
@@ -203,7 +210,7 @@ impl Lease {
         self.limit
     }
 
-    /// The limit, if the deadline is its end.
+    /// The limit, if it is what ends the hold at the deadline.
     pub fn limit_that_ends_it(&self) -> Option<HoldLimit> {
         self.limit.filter(|limit| limit.ends <= self.votes_end)
     }

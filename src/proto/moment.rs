@@ -1,4 +1,4 @@
-//! Moments, times as people read them, and pauses that double.
+//! Moments, durations as people read them, and pauses that double.
 
 use std::{
     fmt,
@@ -7,11 +7,13 @@ use std::{
 };
 
 /// An instant of a client's clock: nanoseconds since that clock's own beginning.
+// Not `std::time::Instant`, which cannot be made by hand: models and tests choose each moment
+// (design 1). And no arithmetic here panics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
 impl Moment {
-    /// Before every moment at which anything could have been asked.
+    /// Before every moment at which a request can have left.
     pub const BEGINNING: Self = Self(0);
 
     /// For trying the ends of the range.
@@ -20,7 +22,7 @@ impl Moment {
         Self(nanos)
     }
 
-    /// The time from `earlier` to `self`; zero where that lies ahead.
+    /// The time from `earlier` to `self`, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -35,7 +37,8 @@ pub(crate) fn at(ms: u64) -> Moment {
 impl Add<Duration> for Moment {
     type Output = Self;
 
-    /// Stops at the end of the range instead of wrapping round.
+    // Stops at the end of the range. A caller's limit of `Duration::MAX` must not wrap round to a
+    // moment that has passed.
     fn add(self, length: Duration) -> Self {
         Self(self.0.saturating_add(nanos(length)))
     }
@@ -53,12 +56,12 @@ fn nanos(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// So many nanoseconds, or the most that a [`Moment`] may have.
+/// So many nanoseconds; at most as many as a [`Moment`] can have.
 pub(super) fn length_of(nanos: u128) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// A time with three figures.
+/// A duration that is shown with three digits.
 #[derive(Debug)]
 pub struct Rounded(pub Duration);
 
@@ -70,7 +73,7 @@ impl fmt::Display for Rounded {
     }
 }
 
-/// A pause that doubles each time up to a limit, and of which each party gets its own share.
+/// A pause that doubles each time up to a limit, with a random addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
@@ -83,20 +86,21 @@ impl Backoff {
         Self { first, longest, next: first.min(longest) }
     }
 
-    /// The next pause: the doubled one and up to half of it more by `chance`.
+    /// The next pause. `chance` adds up to half of it.
     pub fn pause(&mut self, chance: u32) -> Duration {
+        // Clients that failed together would ask together again, pause after pause.
         let pause = self.next;
         self.next = pause.saturating_mul(2).min(self.longest);
         let extra = (pause / 2).as_nanos().saturating_mul(u128::from(chance)) >> 32;
         pause.saturating_add(length_of(extra))
     }
 
-    /// Starts over: what was wrong has ended.
+    /// Starts over with the first pause.
     pub fn reset(&mut self) {
         self.next = self.first.min(self.longest);
     }
 
-    /// As long as `least` from now on, if it was shorter.
+    /// Makes the next pause at least this long.
     pub fn at_least(&mut self, least: Duration) {
         self.next = self.next.max(least).min(self.longest);
     }

@@ -1,24 +1,25 @@
-//! Which firing of a job is done, by what the voters say.
+//! Which firing of a job is done, by the answers of the voters.
 
 use std::time::Duration;
 
 use super::{Quorum, Verdict};
 
-/// The latest firing that is done, as a voter has it.
+/// The mark of the latest firing that is done, as a voter stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Done {
     pub firing: u64,
-    /// When that was, in milliseconds since 1970; `None` for the moment at which a voter hears it.
+    // A copy carries the moment of the first mark, so that all copies end at about the same time.
+    /// When it was done, in milliseconds since 1970; `None` for when a voter stores it.
     pub when_ms: Option<u64>,
-    /// For how long after that voters remember it.
+    /// How long after that voters remember it.
     pub memory_ms: u64,
 }
 
 impl Done {
-    /// Scripts tell these numbers apart.
+    // Lua counts in doubles: above this, two firings could be equal.
     pub const MOST: u64 = 1 << 53;
 
-    /// `None` for what no script has written.
+    /// `None` for text that no script has written.
     pub fn parse(text: &str) -> Option<Self> {
         let (firing, rest) = text.split_once(' ')?;
         let (when, memory) = rest.split_once(' ')?;
@@ -27,17 +28,17 @@ impl Done {
     }
 }
 
-/// What one voter says.
+/// The answer of one voter.
 #[derive(Clone, Debug)]
 pub struct DoneSeen {
-    /// Granted: the hold that asks has its vote, which counts.
+    /// A grant means that the hold that asks has the voter's vote, and that it counts.
     pub verdict: Verdict,
     pub done: Option<Done>,
-    /// Since 1970.
+    /// What its clock showed, since 1970.
     pub clock: Option<Duration>,
 }
 
-/// What all voters say to the hold that has the lock.
+/// The answers of all voters to the hold that has the lock.
 #[derive(Clone, Debug)]
 pub struct DoneSurvey {
     quorum: Quorum,
@@ -49,21 +50,24 @@ impl DoneSurvey {
         Self { quorum, seen }
     }
 
-    /// Whether what nobody says is done is not done: a majority of each set has said so, with votes
-    /// that count. One that is stored by a majority has a voter among them.
+    /// Whether a firing that no voter knows is not done.
     pub fn is_decided(&self) -> bool {
+        // A majority of each set must have answered, with votes that count: each majority that
+        // stores a mark shares a voter with it. A voter in quarantine may have forgotten the mark
+        // (mutant `not_done_in_quarantine`).
         let counts = |voter: usize| self.seen[voter].verdict == Verdict::Granted;
         self.quorum.reached(counts)
     }
 
-    /// The latest that any voter says is done, also one in quarantine: whoever has stored it was
-    /// told so by one who knew.
+    /// The latest mark that any voter has.
     pub fn latest(&self) -> Option<Done> {
+        // Also of a voter in quarantine: it may have forgotten a mark, but it made none up.
         self.seen.iter().filter_map(|seen| seen.done).max()
     }
 
-    /// Whether a majority of each set has this firing stored, or a later one.
+    /// Whether a majority of each set stores this firing or a later one.
     pub fn stores(&self, firing: u64) -> bool {
+        // With one set only, a client of the other set would do the firing again.
         let stored = |voter: usize| self.has(voter, firing);
         if crate::mutant!("done_in_one_set") {
             return self.quorum.reached_in_one(stored);
@@ -71,8 +75,9 @@ impl DoneSurvey {
         self.quorum.reached(stored)
     }
 
-    /// Whether some voter does not know of this firing, or has not said so.
+    /// Whether some voter does not store this firing, or has not answered.
     pub fn is_missing(&self, firing: u64) -> bool {
+        // Any voter, not a majority: a mark that only a bare majority has is lost with one voter.
         (0..self.seen.len()).any(|voter| !self.has(voter, firing))
     }
 
@@ -80,8 +85,10 @@ impl DoneSurvey {
         self.seen[voter].done.is_some_and(|done| done.firing >= firing)
     }
 
-    /// The voters' clock: that of a majority at the latest.
+    /// The time by the voters' clocks: a majority shows no later one.
     pub fn clock(&self) -> Option<Duration> {
+        // Not the latest of all, and not the client's: a single clock that is wrong must not decide
+        // whether a firing lies in the future.
         self.quorum.lowest(|voter| self.seen[voter].clock)
     }
 

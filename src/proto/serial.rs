@@ -1,4 +1,4 @@
-//! How values are written for other programs, where that is not as `serde` derives it.
+//! How `serde` writes values for which its derived form is not what other programs need.
 
 use std::{fmt::Display, time::Duration};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Cause, Error, HoldId, HoldTicket, LeaderValue, Owner, Persistence};
 
-/// A time as users see it: whole milliseconds. Each field that has one ends with `_ms`.
+/// Whole milliseconds, in fields whose names end with `_ms`.
 pub(crate) fn millis<S: Serializer>(
     time: &(impl Copy + Into<Option<Duration>>),
     to: S,
@@ -14,7 +14,7 @@ pub(crate) fn millis<S: Serializer>(
     number((*time).into().map(|time| time.as_millis()), to)
 }
 
-/// Whole microseconds, in fields that end with `_us`.
+/// Whole microseconds, in fields whose names end with `_us`.
 pub(crate) fn micros<S: Serializer>(
     time: &(impl Copy + Into<Option<Duration>>),
     to: S,
@@ -24,37 +24,35 @@ pub(crate) fn micros<S: Serializer>(
 
 fn number<S: Serializer>(number: Option<u128>, to: S) -> Result<S::Ok, S::Error> {
     match number {
+        // Not as `u128`, which many formats and readers of JSON do not have.
         Some(number) => to.serialize_u64(u64::try_from(number).unwrap_or(u64::MAX)),
         None => to.serialize_none(),
     }
 }
 
-/// Each as it is shown.
+/// Each value as its `Display` shows it.
 pub(crate) fn texts<T: Display, S: Serializer>(all: &[T], to: S) -> Result<S::Ok, S::Error> {
     to.collect_seq(all.iter().map(ToString::to_string))
 }
 
-/// The fields of what was said; `error` in their place where nothing was.
+/// The fields of the answer, or the field `error` if there was no answer.
 pub(crate) fn or_error<T: Serialize, S: Serializer>(
     said: &Result<T, Cause>,
     to: S,
 ) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Unsaid<'a> {
-        error: &'a Cause,
-    }
     match said {
         Ok(said) => said.serialize(to),
-        Err(error) => Unsaid { error }.serialize(to),
+        Err(error) => to.collect_map([("error", error)]),
     }
 }
 
-/// Why it is not so; `null` where it is.
+/// The cause of an error; `null` if there is none.
 pub(crate) fn error_of<S: Serializer>(is_so: &Result<(), Cause>, to: S) -> Result<S::Ok, S::Error> {
     is_so.as_ref().err().serialize(to)
 }
 
-/// Also whether that forgets nothing.
+/// The settings, and whether a restart forgets nothing with them.
+// `is_durable` depends on five settings. A program that reads this need not know the rule.
 pub(crate) fn durability<S: Serializer>(
     persistence: &Persistence,
     to: S,
@@ -68,7 +66,7 @@ pub(crate) fn durability<S: Serializer>(
     Shown { is_durable: persistence.is_durable(), persistence }.serialize(to)
 }
 
-/// Text; a list of bytes where it is none.
+/// A string if the value is text, or else a list of bytes.
 impl Serialize for LeaderValue {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match str::from_utf8(self.bytes()) {

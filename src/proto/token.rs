@@ -1,4 +1,4 @@
-//! The numbers that tell a later hold from an earlier one.
+//! The numbers that order the holds of a lock.
 
 use std::{collections::HashMap, fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -6,14 +6,14 @@ use super::{Error, Moment};
 
 /// A fencing token: a number that grows strictly from one exclusive hold of a lock to the next.
 ///
-/// It grows whichever voters granted and whichever restarted. Where voters lose data, that relies
-/// on the wall clocks of the clients: see [what is not guaranteed](crate#what-is-not-guaranteed). A
-/// holder sends it along with its work, and the protected side refuses one that is lower than the
-/// highest it has seen: see [`FenceGate`](crate::FenceGate). Tokens of different locks say nothing
-/// about each other, though each is about the time of its hold in microseconds since 1970.
+/// It grows whichever voters granted and whichever restarted. If voters lose data, that relies on
+/// the wall clocks of the clients: see [what is not guaranteed](crate#what-is-not-guaranteed). A
+/// holder sends its token along with its work. The protected side refuses a token that is lower
+/// than the highest that it has seen: see [`FenceGate`](crate::FenceGate). Tokens of different
+/// locks are not comparable, though each is about the time of its hold in microseconds since 1970.
 ///
 /// It lies between 1 and 2^53 - 1, so it fits an `i64`, a `BIGINT` of SQL, and a double without
-/// loss. As text it is plain digits.
+/// loss. Its text form is plain digits.
 ///
 /// ```
 /// # fn main() -> Result<(), quorate::Error> {
@@ -33,19 +33,22 @@ use super::{Error, Moment};
 pub struct Token(u64);
 
 impl Token {
-    /// The highest token. Every number up to it is exact as a double, which Lua counts in.
+    // Lua counts in doubles, and every number up to this is exact as a double. Beyond, two tokens
+    // could be equal.
+    /// The highest token.
     pub(crate) const MOST: u64 = (1 << 53) - 1;
 
-    /// So many numbers end with the one that voters store for a hold: a hold that is handed on
-    /// within its client gives each owner one of them. As `BLOCK` in `lua/lib.lua`.
+    // Each task that gets the hold from another task of its client needs a higher token, without a
+    // request (design 10). The same as `BLOCK` in `lua/lib.lua`.
+    /// How many numbers a hold has. Voters store the last.
     pub(crate) const BLOCK: u64 = 64;
 
-    /// Nothing for 0, and for what is above [`Token::MOST`].
+    /// `None` for 0, and for numbers above [`Token::MOST`].
     pub(crate) fn new(number: u64) -> Option<Self> {
         (1..=Self::MOST).contains(&number).then_some(Self(number))
     }
 
-    /// So many numbers before this one.
+    /// The token that is lower by so much.
     pub(super) fn before(self, by: u64) -> Self {
         Self(self.0.saturating_sub(by).max(1))
     }
@@ -96,7 +99,7 @@ impl FromStr for Token {
     ///
     /// [`is_invalid`](Error::is_invalid) for anything but plain digits between 1 and 2^53 - 1.
     fn from_str(text: &str) -> Result<Self, Error> {
-        // `u64` would read a sign too.
+        // `u64` would also parse a sign.
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| digits);
         number.and_then(Self::new).ok_or_else(|| no_token(format_args!("{text:?}")))
@@ -109,32 +112,30 @@ impl fmt::Display for Token {
     }
 }
 
-// Why not clocks or counts alone, and why microseconds: decision 7 of `docs/design.md`.
-/// The wall clock of a client, which does not go back a little, and the tokens that are ahead.
-///
-/// Voters count upwards from what they know; a client's floor keeps the count growing where they
-/// know nothing any more. It is in microseconds, as voters grant no lock more than 15,000 times a
-/// second: a count that ran ahead of the clocks would go back when it is lost. A hold has a block
-/// of numbers, so that its client can hand it on: the floor is the last of a block that begins at
-/// the clock.
+/// The floors of a client's requests: the least that a voter may count to.
+// Voters count on from what they store. If they have forgotten that, the floor keeps tokens growing
+// (law 3). It is the wall clock in microseconds, as voters grant a lock at most 15,000 times a
+// second: a count that ran ahead of the clocks would fall when it is lost (design 7).
 #[derive(Debug)]
 pub struct Floors {
     wall_micros: u64,
-    /// How far the clock may go back without being believed. A clock that goes back further had
-    /// been wrong, and voters would not take a floor that is so far ahead of their own clocks.
+    // A clock that goes back further than this was wrong before. Floors that stayed so far ahead of
+    // the voters' clocks would be capped by every voter.
+    /// How far the clock may go back without being followed.
     margin_micros: u64,
-    /// By lock. What the wall clock has overtaken is no longer needed.
+    /// The last token of each lock for which it was above the wall clock.
     ahead: HashMap<Arc<str>, Token>,
-    /// How many there may be before those are looked for.
+    /// At how many entries those are removed that the clock has overtaken.
     roomy: usize,
 }
 
 impl Floors {
     const FEW: usize = 64;
-    /// Where the wall clock is behind those of all others, it overtakes nothing.
+    // If this wall clock is behind the clocks of all others, every token is above it, and it
+    // overtakes none of them.
     const MOST: usize = 10_000;
 
-    /// `memory`: for how long voters remember a token.
+    /// `memory`: how long voters remember a token.
     pub fn new(memory: Duration) -> Self {
         let margin_micros = u64::try_from(memory.as_micros() / 2).unwrap_or(u64::MAX);
         Self { wall_micros: 0, margin_micros, ahead: HashMap::new(), roomy: Self::FEW }
@@ -149,13 +150,13 @@ impl Floors {
         }
         self.wall_micros = self.wall_micros.max(wall_micros);
         let seen = self.ahead.get(lock).map_or(0, |token| u64::from(*token));
-        // The first number of a block is the clock, or the one after what was seen.
+        // A block begins at the clock, or after the last token that this client has had.
         let first = self.wall_micros.max(seen + 1);
         let floor = (first + Token::BLOCK - 1).min(Token::MOST);
         Token::new(floor).expect("it was brought into the range")
     }
 
-    /// A hold of this client has this token.
+    /// Notes the token of a hold of this client.
     pub fn seen(&mut self, lock: &Arc<str>, token: Token) {
         if u64::from(token) < self.wall_micros {
             return;
@@ -166,8 +167,9 @@ impl Floors {
         self.ahead.insert(Arc::clone(lock), token);
     }
 
-    /// Forgets what the wall clock has overtaken; where that leaves too many, also the lower half.
+    /// Removes the tokens that the wall clock has overtaken.
     fn make_room(&mut self) {
+        // If that leaves too many, also the lower half: the clock overtakes these first.
         self.ahead.retain(|_, token| u64::from(*token) >= self.wall_micros);
         if self.ahead.len() >= Self::MOST {
             let mut tokens: Vec<Token> = self.ahead.values().copied().collect();
@@ -179,8 +181,9 @@ impl Floors {
     }
 }
 
-// Why within a client only, and why not for longer: decision 10 of `docs/design.md`.
 /// How often a hold was handed on, and since when.
+// Within one client only: between clients, the message that hands the lock on would itself be the
+// grant, which needs thirteen more rules (design 10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenure {
     began: Moment,
@@ -188,23 +191,24 @@ pub struct Tenure {
 }
 
 impl Tenure {
-    /// One owner for each number of a hold's block.
+    // Each owner needs a number of its own, and a hold has no more.
     const MOST: u64 = Token::BLOCK;
-    /// Other clients wait no longer than this, and one critical section, for a tenure to end.
+    // So long, and one critical section, other clients wait. Without an end, one client had 2,957
+    // turns and the other none (design 10, mutant `handed_on_for_ever`).
     const LONGEST: Duration = Duration::from_millis(50);
 
-    /// The voters have granted: the first owner has the hold.
+    /// The voters have granted, and the first owner has the hold.
     pub fn begin(now: Moment) -> Self {
         Self { began: now, owners: 1 }
     }
 
-    /// From then on it is not handed on any more.
+    /// From this moment on the hold is not handed on any more.
     pub fn ends(&self) -> Moment {
         let is_endless = crate::mutant!("handed_on_for_ever");
         self.began + if is_endless { Duration::from_secs(3_600) } else { Self::LONGEST }
     }
 
-    /// That of the next owner; `None` where the others' turn has come.
+    /// The tenure with the next owner; `None` if it is the turn of other clients.
     pub fn next(self, now: Moment) -> Option<Self> {
         let is_last = self.owners >= Self::MOST && !crate::mutant!("handed_on_for_ever");
         if is_last || now >= self.ends() {
@@ -213,14 +217,15 @@ impl Tenure {
         Some(Self { owners: self.owners + 1, ..self })
     }
 
-    /// Whether the owner before had the hold from the voters or from another owner.
+    /// Whether this owner has the hold from another owner, and not from the voters.
     pub fn is_handed_on(&self) -> bool {
         self.owners > 1
     }
 
-    /// The owner's token. The voters have stored `last`, which is the last number of the hold's
-    /// block: so whoever comes after the hold has a higher one than each of its owners (law 3).
+    /// The token of this owner. `last`: the last number of the hold's block, which voters store.
     pub fn token(&self, last: Token) -> Token {
+        // The last owner has the last number. As voters store that from the beginning, the next
+        // hold has a higher token than each owner of this one (law 3).
         let owners = if crate::mutant!("handed_on_with_its_token") { 1 } else { self.owners };
         last.before(Self::MOST.saturating_sub(owners))
     }
