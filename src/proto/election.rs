@@ -1,14 +1,13 @@
-//! Who leads, by what the voters say, and what is new to whoever watches.
+//! Who leads an election by the answers of the voters, and what is new to an observer.
 
-use std::{collections::BTreeSet, fmt, str, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, mem, str, sync::Arc, time::Duration};
 
 use super::{Backoff, Cause, Error, HoldId, Moment, Quorum, Token, Verdict};
 
-/// Who leads, by what a majority of the voters says, and has confirmed that it does.
+/// A leader that a majority of the voters names, and that has confirmed that it leads.
 ///
-/// It is what the voters say, and no proof: the leader may have lost its lead since. Whoever must
-/// not listen to a leader that is no more compares [`token`](Self::token)s, and refuses the lower
-/// one.
+/// This is no proof: the leader may have lost its lead since. A program that must not obey a former
+/// leader compares [`token`](Self::token)s, and refuses the lower one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Leader {
@@ -32,7 +31,7 @@ impl Leader {
         self.token
     }
 
-    /// What the leader says of itself: what it campaigned with, or has proclaimed since.
+    /// The value of the leader: what it campaigned with, or has proclaimed since.
     pub fn value(&self) -> &[u8] {
         self.value.bytes()
     }
@@ -43,12 +42,12 @@ impl Leader {
     }
 }
 
-/// What a leader says of itself.
+/// The value of a leader.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LeaderValue(Arc<[u8]>);
 
 impl LeaderValue {
-    /// The most that it may have.
+    // Each voter stores it in the record, and each renewal carries it.
     pub const MOST_BYTES: usize = 4096;
 
     pub fn new(value: &[u8]) -> Result<Self, Error> {
@@ -74,19 +73,21 @@ impl fmt::Debug for LeaderValue {
     }
 }
 
-/// What stands in the record of a leader: `1 - =10.0.0.1:80`. What is no text is in hexadecimal
-/// digits behind a `#`.
+/// The entry of a leader in its record, as in `1 - =10.0.0.1:80`. A value that is no text is written
+/// in hexadecimal digits behind a `#`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proclaimed {
-    /// Grows with what the leader says: a voter keeps the latest.
+    // A late renewal with an earlier value must not overwrite a later one (law 5).
+    /// Grows with each new value. A voter keeps the highest.
     pub version: u64,
-    /// Unknown when it campaigned. Who has won says so by writing it down.
+    // A candidate does not know that it will win. Only the winner writes its token, and by that
+    // confirms that it leads (mutant `candidate_says_that_it_leads`).
     pub token: Option<Token>,
     pub value: LeaderValue,
 }
 
 impl Proclaimed {
-    /// What a candidate says.
+    /// The version of a candidate.
     pub const FIRST: u64 = 1;
 
     pub fn to_text(&self) -> String {
@@ -99,7 +100,7 @@ impl Proclaimed {
         format!("{version} {token} #{}", digits.collect::<String>())
     }
 
-    /// `None` for what no leader has written.
+    /// `None` for text that no leader has written.
     pub fn parse(text: &str) -> Option<Self> {
         let (version, rest) = text.split_once(' ')?;
         let (token, value) = rest.split_once(' ')?;
@@ -113,40 +114,40 @@ impl Proclaimed {
     }
 }
 
-/// The bytes that stand there as pairs of hexadecimal digits.
+/// The bytes of pairs of hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
     let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
     if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
 }
 
-/// Who has the vote of one voter.
+/// The hold that has the vote of one voter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incumbent {
     pub hold: HoldId,
-    /// What is left of its lease; `None` where the record has no expiry.
+    /// What is left of its lease; `None` if the record has no expiry.
     pub left: Option<Duration>,
     pub said: Proclaimed,
 }
 
-/// What one voter says of who leads: who has its vote, if anybody has.
+/// The answer of one voter: the hold that has its vote, if there is one.
 pub type Sight = Result<Option<Incumbent>, Cause>;
 
-/// What the voters say, as far as they have been heard.
+/// The answers of all voters so far.
 #[derive(Clone, Debug)]
 pub struct Census {
     quorum: Quorum,
     sights: Vec<Option<Sight>>,
 }
 
-/// What they say together.
+/// What follows from the answers of all voters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhoLeads {
-    /// A majority names this hold, which has confirmed that it leads, and said so much.
+    /// A majority names this leader, which has confirmed that it leads.
     Led { leader: Leader, version: u64 },
     /// No hold can have a majority.
     Vacant,
-    /// Too few voters say something that can be relied on.
+    /// Too few voters gave a usable answer.
     Unclear,
 }
 
@@ -159,21 +160,22 @@ impl Census {
         self.sights[voter] = Some(sight);
     }
 
-    /// Counts every voter that has not been heard as one that did not answer in time.
+    /// Records every voter without an answer as one that did not answer in time.
     pub fn close(&mut self, after: Duration) {
         for sight in self.sights.iter_mut().filter(|sight| sight.is_none()) {
             *sight = Some(Err(Cause::TimedOut(after)));
         }
     }
 
-    /// What they say, once nothing that is still to come changes it.
+    /// The result, once no answer that is still to come can change it.
     pub fn decide(&self) -> Option<WhoLeads> {
         let holds: BTreeSet<&HoldId> = self.incumbents().map(|(_, one)| &one.hold).collect();
         let names = |hold, voter| self.hold_at(voter) == Some(hold);
         if let Some(hold) = holds.iter().find(|it| self.quorum.reached(|at| names(**it, at))) {
             return self.led_by(hold);
         }
-        // And one that no voter has named so far.
+        // `None`: a hold that no voter has named so far. Nobody leads only if it cannot either, or a
+        // leader whose voters are silent would be denied (law 9).
         let all = holds.into_iter().map(Some).chain([None]);
         let may_lead = |hold: &_| self.quorum.reached_in_one(|voter| self.may_name(voter, *hold));
         let candidates: Vec<_> = all.filter(may_lead).collect();
@@ -183,23 +185,25 @@ impl Census {
         (!self.is_open()).then(|| self.led_by_the_latest(&candidates))
     }
 
-    /// Where there are two sets of voters, a leader may be a client that has one of them alone. Its
-    /// token tells it from a candidate that has a majority of one set and still asks for the other:
-    /// nobody knows its token before it leads. The other set may still name one that has resigned
-    /// or lost there: that has the lower token.
+    /// Of the holds that may have a majority of one set, the one with the highest token.
     fn led_by_the_latest(&self, candidates: &[Option<&HoldId>]) -> WhoLeads {
+        // With two sets of voters, the leader may be a client of one set alone. It has written its
+        // token; a candidate with a majority of one set that still asks the other has not. And the
+        // other set may still name a leader that has resigned: that has the lower token.
         let token = |hold: &HoldId| {
             let names = |voter: usize| self.hold_at(voter) == Some(hold);
             self.latest_of(hold)?.token.filter(|_| self.quorum.reached_in_one(names))
         };
-        let told = candidates.iter().map(|hold| Some((token((*hold)?)?, (*hold)?)));
-        let latest = told.collect::<Option<Vec<_>>>().and_then(|told| told.into_iter().max());
+        // One candidate without a token makes all of this unclear: it may win at any moment.
+        let tokens = candidates.iter().map(|hold| Some((token((*hold)?)?, (*hold)?)));
+        let latest = tokens.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max());
         latest.and_then(|(_, hold)| self.led_by(hold)).unwrap_or(WhoLeads::Unclear)
     }
 
-    /// A majority names this hold. It leads if it has told its token anywhere. Until then it may
-    /// have been given up before the voters gave their votes, or may lead and not have said so yet.
+    /// A majority names this hold. It leads if any voter has its token.
     fn led_by(&self, hold: &HoldId) -> Option<WhoLeads> {
+        // Without a token it may be a candidate that gave up before its late requests ran, or a
+        // winner that has not confirmed yet (`a_candidate_that_has_given_up_is_never_seen_to_lead`).
         let latest = self.latest_of(hold)?;
         let Some(token) = latest.token else {
             return (!self.is_open()).then_some(WhoLeads::Unclear);
@@ -208,13 +212,14 @@ impl Census {
         Some(WhoLeads::Led { leader, version: latest.version })
     }
 
-    /// The latest that a hold has said, of what the voters know.
+    /// The latest entry of a hold.
     fn latest_of(&self, hold: &HoldId) -> Option<&Proclaimed> {
         let said = self.incumbents().filter(|(_, one)| one.hold == *hold);
         said.map(|(_, one)| &one.said).max_by_key(|said| said.version)
     }
 
-    /// A majority names a hold that has not confirmed that it leads. Who has won does so at once.
+    /// Whether a majority names a hold that has not confirmed that it leads. A winner confirms at
+    /// once.
     pub fn awaits_winner(&self) -> bool {
         let mut holds = self.incumbents().map(|(_, one)| &one.hold);
         holds.any(|hold| {
@@ -223,12 +228,12 @@ impl Census {
         })
     }
 
-    /// When the last of those that some voter names ends, if none of them is renewed.
+    /// The longest lease left of a hold that some voter names.
     pub fn longest_left(&self) -> Option<Duration> {
         self.incumbents().filter_map(|(_, one)| one.left).max()
     }
 
-    /// Some voter has not been heard.
+    /// Whether some voter has not been heard.
     pub fn is_open(&self) -> bool {
         self.sights.iter().any(Option::is_none)
     }
@@ -245,7 +250,7 @@ impl Census {
         self.incumbent(voter).map(|one| &one.hold)
     }
 
-    /// Whether a voter may have given this hold its vote, or `None`: one that no voter has named.
+    /// Whether a voter may have given this hold its vote. `None`: a hold that no voter has named.
     fn may_name(&self, voter: usize, hold: Option<&HoldId>) -> bool {
         match &self.sights[voter] {
             None | Some(Err(_)) => true,
@@ -253,7 +258,7 @@ impl Census {
         }
     }
 
-    /// What each voter said; one that was not heard is unheard.
+    /// The answer of each voter as a verdict.
     pub fn verdicts(&self) -> Vec<Verdict> {
         let verdict = |sight: &Option<Sight>| match sight {
             Some(Ok(Some(one))) => Verdict::Refused { by: one.hold.clone(), ttl: one.left },
@@ -265,35 +270,37 @@ impl Census {
     }
 }
 
-/// A voter counts whole milliseconds.
+// A voter ends leases in whole milliseconds: at the shown end the record may still be there.
 const EXPIRED: Duration = Duration::from_millis(2);
 
-/// So long after the first call the others may come: mostly a change is told by all voters.
+// A change is usually published by all voters within this time, so one question hears all of them.
+// A single message is enough in the end, as the others may be lost.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// One who watches.
+/// An observer of an election.
 #[derive(Clone, Debug)]
 pub struct LeaderWatch {
     quorum: Quorum,
     poll: Duration,
-    /// When it asks next, if nobody calls.
+    /// When it asks next, if no message comes.
     due: Moment,
-    /// Where connections break again and again.
+    // Connections that break again and again must not make the observer ask as often.
     after_loss: Backoff,
-    /// Some voter has called since it last asked.
-    is_called: bool,
-    /// Calls may have been lost since then.
+    /// Some voter has published since it last asked.
+    is_woken: bool,
+    /// Messages may have been lost since then.
     has_missed: bool,
-    told: Option<WhoLeads>,
-    /// The latest that was heard of a leader, with its version.
+    /// What was reported last.
+    reported: Option<WhoLeads>,
+    /// The latest entry of a leader, with its version.
     latest: Option<(Leader, u64)>,
 }
 
-/// What it does next.
+/// What an observer does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchNext {
     Ask,
-    /// Until then, or until a voter calls.
+    /// Nothing before this moment, unless a voter publishes.
     Wait(Moment),
 }
 
@@ -301,67 +308,69 @@ impl LeaderWatch {
     /// It asks at once.
     pub fn start(quorum: Quorum, poll: Duration, now: Moment) -> Self {
         let after_loss = Backoff::new(Duration::from_millis(1), Duration::from_millis(500));
-        let (is_called, has_missed, told, latest) = (false, false, None, None);
-        Self { quorum, poll, due: now, after_loss, is_called, has_missed, told, latest }
+        let (is_woken, has_missed, reported, latest) = (false, false, None, None);
+        Self { quorum, poll, due: now, after_loss, is_woken, has_missed, reported, latest }
     }
 
-    /// `called`: the voters that have called since it last asked. A change that lasts is one at a
-    /// majority, and some of them may still be about to tell it.
+    /// `called`: the voters that have published since it last asked.
     pub fn next(&mut self, now: Moment, called: &[bool]) -> WatchNext {
         let hears = !crate::mutant!("observer_hears_nobody");
-        if hears && called.contains(&true) && !std::mem::replace(&mut self.is_called, true) {
+        if hears && called.contains(&true) && !mem::replace(&mut self.is_woken, true) {
             self.due = self.due.min(now + GATHER);
         }
         let has_called = |voter: usize| hears && called.get(voter) == Some(&true);
+        // A change that lasts is one of a majority: once that has published, all is to be heard.
         let asks = self.quorum.reached(has_called) || now >= self.due;
         if asks { WatchNext::Ask } else { WatchNext::Wait(self.due) }
     }
 
     /// It asks now.
     pub fn ask(&mut self, now: Moment) {
-        if !self.is_called && !self.has_missed {
-            // Nothing was lost for as long as it waited.
+        // The connections held for the whole time since the last question.
+        if !self.is_woken && !self.has_missed {
             self.after_loss.reset();
         }
-        (self.is_called, self.has_missed) = (false, false);
+        (self.is_woken, self.has_missed) = (false, false);
         self.due = now + self.poll;
     }
 
-    /// Who leads ends then unless that one renews, and nobody tells that.
+    /// The lease of the leader ends then unless it renews. Nobody publishes that.
     pub fn expect_end(&mut self, end: Moment) {
         self.due = self.due.min(end + EXPIRED);
     }
 
-    /// It is known to hear the voters: what changed before was not heard.
+    /// It is subscribed from now on. It asks, as it heard no change before.
     pub fn hears(&mut self, now: Moment) {
         self.due = now;
     }
 
-    /// Calls may have been lost.
+    /// Messages may have been lost.
     pub fn miss(&mut self, now: Moment, chance: u32) {
-        if !std::mem::replace(&mut self.has_missed, true) {
+        if !mem::replace(&mut self.has_missed, true) {
             self.due = self.due.min(now + self.after_loss.pause(chance));
         }
     }
 
-    /// What the voters said, if it is new.
+    /// The result of a question, if it is new.
     pub fn tell(&mut self, finding: WhoLeads) -> Option<WhoLeads> {
         let finding = self.not_earlier(finding);
-        let is_known = match (&self.told, &finding) {
-            // Only the version is another.
-            (Some(WhoLeads::Led { leader: told, .. }), WhoLeads::Led { leader, .. }) => {
-                told == leader
+        let is_known = match (&self.reported, &finding) {
+            // The same with a higher version is nothing new.
+            (Some(WhoLeads::Led { leader: reported, .. }), WhoLeads::Led { leader, .. }) => {
+                reported == leader
             }
-            (told, finding) => told.as_ref() == Some(finding),
+            (reported, finding) => reported.as_ref() == Some(finding),
         };
         if is_known {
             return None;
         }
-        self.told = Some(finding.clone());
+        self.reported = Some(finding.clone());
         Some(finding)
     }
 
-    /// Those that were heard this time may not have stored yet what others have.
+    /// The latest entry of the same leader, if this result has an earlier one.
+    // The majority that answered this time may not have stored a value yet that another has. An
+    // observer never goes back (`a_late_word_of_an_old_leader_never_shows`).
     fn not_earlier(&mut self, finding: WhoLeads) -> WhoLeads {
         let WhoLeads::Led { leader, version } = &finding else { return finding };
         match &self.latest {

@@ -1,4 +1,4 @@
-//! From a majority's votes to a hold: a majority is to store its token, and of a semaphore to give
+//! From the votes of a majority to a hold: a majority stores its token and, for a semaphore, gives
 //! the same slots.
 
 use super::{
@@ -6,17 +6,17 @@ use super::{
     Verdict, Votes,
 };
 
-/// What a voter said to a request for its vote.
+/// The answer of a voter to a request for its vote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vote {
     pub verdict: Verdict,
-    /// The number with which it granted.
+    /// The number in its grant.
     pub token: Option<Token>,
-    /// That of the place in the queue, where there is one.
+    /// The ticket of the place in the queue, if there is one.
     pub ticket: Option<Ticket>,
     /// The slots that it gave.
     pub slots: Option<Slots>,
-    /// Others use the semaphore with fewer permits: so many.
+    /// How many permits other clients use the semaphore with, if these are fewer.
     pub fewer: Option<u16>,
 }
 
@@ -25,36 +25,38 @@ pub struct Vote {
 pub enum GrantNext {
     /// Wait until this moment for the voters that were asked last.
     Wait(Moment),
-    /// Tell these voters the token, by a renewal of the hold.
+    /// Send the token to these voters, with a renewal of the hold.
     Store(Token, Vec<usize>),
-    /// Ask these voters for other slots: each as far on as its floor, or further.
-    AskForSlots { floors: Slots, voters: Vec<usize> },
-    /// This is what the hold has.
+    /// Ask these voters for other slots, none before its floor.
+    AskForSlots {
+        floors: Slots,
+        voters: Vec<usize>,
+    },
     Done(Granted),
-    /// Nobody has the lock. The votes are there where it was lost by those that store the token.
+    /// The lock is lost. With the votes for the token, if too few voters store it.
     Lost(Loss, Option<Votes>),
 }
 
-/// What a hold has beside its votes.
+/// The token and the slots of a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
     pub token: Option<Token>,
-    /// Of a semaphore only.
+    /// For a semaphore.
     pub slots: Option<FixedSlots>,
 }
 
-/// The slots of a hold.
+/// The slots of a hold, on which a majority agrees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedSlots {
     pub slots: Slots,
-    /// Who gave them.
+    /// The votes for them.
     pub votes: Votes,
-    /// Who gave others.
+    /// The voters that gave other slots.
     pub elsewhere: Vec<usize>,
 }
 
-/// What came with the votes for one hold; and once a majority has granted, what is still to be done
-/// before anybody has the lock.
+/// The numbers and slots that came with the votes for one hold, and what is left to do once a
+/// majority has granted.
 #[derive(Clone, Debug)]
 pub struct Grant {
     rules: Rules,
@@ -62,7 +64,7 @@ pub struct Grant {
     /// When the caller gives up.
     limit: Option<Moment>,
     quorum: Quorum,
-    /// The numbers that came with votes that count.
+    /// The number in each vote that counts.
     numbers: Vec<Option<Token>>,
     slots: Option<SlotVotes>,
     fewer: Option<u16>,
@@ -71,16 +73,16 @@ pub struct Grant {
 
 #[derive(Clone, Debug)]
 enum Stage {
-    /// Nothing has been asked for since the votes.
+    /// Nothing has been sent since the votes.
     Granted,
-    /// The token is sent to those that are not known to store it.
+    /// The token was sent to the voters that did not answer it.
     Storing { token: Token, stored: Votes, asked: Moment, due: Moment },
     /// The token is stored, or there is none. Voters that were asked for slots have until `due`.
     Placing { token: Option<Token>, due: Option<Moment> },
 }
 
 impl Grant {
-    /// `slot_order`: of a semaphore.
+    /// `slot_order`: for a semaphore.
     pub fn new(
         quorum: Quorum,
         slot_order: Option<SlotOrder>,
@@ -93,7 +95,7 @@ impl Grant {
         Self { rules, started, limit, quorum, numbers, slots, fewer: None, stage }
     }
 
-    /// What is asked for is one slot or several.
+    /// Whether it is of a semaphore.
     pub fn has_slots(&self) -> bool {
         self.slots.is_some()
     }
@@ -102,13 +104,14 @@ impl Grant {
         self.started
     }
 
-    /// Others use the semaphore with so many permits.
+    /// How many permits other clients use the semaphore with, if these are fewer.
     pub fn fewer(&self) -> Option<u16> {
         self.fewer
     }
 
-    /// A voter's vote, as it counts. One for a slot that there is not counts for nothing.
+    /// Notes what came with a voter's vote. A vote for a slot beyond the permits becomes unknown.
     pub fn heard(&mut self, voter: usize, vote: &mut Vote) {
+        // Seen once and never explained (`docs/record.md`): two permits, and a holder of slot 2.
         let stranger = |slots: &SlotVotes| slots.stranger(vote.slots.as_ref()?);
         if let Some(slot) = self.slots.as_ref().and_then(stranger) {
             let why = format!("it gave slot {slot}, which the semaphore does not have");
@@ -126,26 +129,27 @@ impl Grant {
         self.fewer = self.fewer.into_iter().chain(vote.fewer).min();
     }
 
-    /// The token of the hold, if votes came with a number: the highest; and which voters store it.
-    /// Others are to be told, until a majority does: only then does the next majority meet one that
-    /// counts on from there. A voter whose vote another hold has is no help: that hold has its
-    /// number.
+    /// The token of the hold, if votes came with numbers, and the voters that store it.
     fn token(&self) -> Option<(Token, Votes)> {
+        // The highest, and a majority must store it. Voters 1 and 2 count to 7, voter 3 to 9. 1 and
+        // 3 grant Ada the lock: token 10. If 1 does not store 10 before she has the lock, 1 and 2
+        // give Ben 9 after her (design 7).
         let highest = self.numbers.iter().flatten().max().copied()?;
         let stored = Votes::granted_by(self.quorum, |at| self.numbers[at] == Some(highest));
         Some((highest, stored))
     }
 
-    /// What a voter said that was told the token.
+    /// The answer of a voter to the token.
     pub fn heard_of_token(&mut self, voter: usize, verdict: Verdict) {
         if let Stage::Storing { stored, .. } = &mut self.stage {
             stored.record(voter, verdict);
         }
     }
 
-    /// Only to be asked when a majority has granted.
+    /// To be called once a majority has granted.
     pub fn next(&mut self, now: Moment) -> GrantNext {
         let due = now + self.rules.voter_deadline;
+        // A limit that has passed cuts nothing off: a majority has granted, and the lock is near.
         let due = self.limit.filter(|limit| *limit > now).map_or(due, |limit| limit.min(due));
         if let Stage::Granted = self.stage {
             let fixed = self.token();
@@ -171,7 +175,11 @@ impl Grant {
             if !stored.is_won() && !stored.is_hopeless() {
                 return GrantNext::Wait(*due);
             }
+            // Storing takes from the validity, which runs since the first request. A guard that is
+            // trusted for a moment only is of no use.
             if !stored.is_won() || !in_time {
+                // A voter that refuses the token has given its vote to another hold, which may have
+                // the old number. So it is a split, as if it had refused the vote.
                 let is_contended = in_time && !stored.lacks_quorum();
                 let loss = if is_contended { Loss::Split } else { Loss::NoQuorum };
                 return GrantNext::Lost(loss, Some(stored.clone()));
@@ -181,7 +189,7 @@ impl Grant {
         self.place(now, in_time, due)
     }
 
-    /// Agrees on the slots. `by`: until when those may answer who are asked now.
+    /// Agrees on the slots. `by`: until when voters that are asked now may answer.
     fn place(&mut self, now: Moment, in_time: bool, by: Moment) -> GrantNext {
         let Stage::Placing { token, due } = &mut self.stage else {
             unreachable!("the token is stored")
@@ -199,6 +207,7 @@ impl Grant {
                 GrantNext::Done(Granted { token: *token, slots })
             }
             SlotNext::Ask { floors, voters } => {
+                // One deadline for all rounds: voters keep these slots from others meanwhile.
                 due.get_or_insert(by);
                 GrantNext::AskForSlots { floors, voters }
             }

@@ -1,7 +1,7 @@
-//! What servers say when they refuse something, read once.
+//! The errors of servers, parsed from their texts.
 //!
-//! No other file compares the text of a server with anything: versions word it differently, and a
-//! decision that rests on a text is found here. `tests/house/tidy` holds that.
+//! Versions word them differently, so every decision that depends on a text is made here. No other
+//! file compares the text of a server with anything (a test in `tests/house/tidy`).
 
 use std::{fmt, sync::Arc};
 
@@ -10,8 +10,7 @@ use self::ServerError::{
     PrimaryDown, ReadOnly, TryAgain, UnknownCommand, UnknownScript, WrongPassword,
 };
 
-/// Why something failed, in words, and which error of a server that was, if anything depends on
-/// that.
+/// Why something failed, in words, and the error of the server, if anything depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     text: Arc<str>,
@@ -22,20 +21,20 @@ pub struct Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// It wants a password, and got none: `NOAUTH`.
+    /// It requires a password, and got none: `NOAUTH`.
     NotLoggedIn,
-    /// It does not know the user, or the password is another one: `WRONGPASS`.
+    /// It does not know the user, or the password is wrong: `WRONGPASS`.
     WrongPassword,
-    /// It was sent a password, and has none.
+    /// It got a password, and has none.
     NoPasswordSet,
-    /// The user may not do that: `NOPERM`.
+    /// The user has no right to that: `NOPERM`.
     NotPermitted(Permission),
-    /// One side refuses the other's certificate, or its way to speak TLS.
+    /// One side refuses the other's certificate or version of TLS.
     Tls,
-    /// It can be no voter: it runs no Lua scripts, may delete votes, or does not tell when it
+    /// It cannot be a voter: it runs no Lua scripts, may delete votes, or does not show when it
     /// restarts.
     CannotVote,
-    /// It does not know the command, or has nothing to run scripts with.
+    /// It does not know the command, or cannot run scripts.
     UnknownCommand,
     /// It does not know the script: `NOSCRIPT`. Nothing ran.
     UnknownScript,
@@ -45,38 +44,37 @@ pub enum ServerError {
     PrimaryDown,
     /// The hash slot belongs to another server: `MOVED`.
     Moved,
-    /// Another server is to be asked this time: `ASK`.
+    /// Another server must be asked this time: `ASK`.
     Ask,
-    /// Some keys are on another server by now: `TRYAGAIN`.
+    /// Some keys are already on another server: `TRYAGAIN`.
     TryAgain,
-    /// A script came upon a key that is on another server by now.
+    /// A script used a key that is already on another server.
     NotLocal,
     /// The cluster does not serve the hash slot: `CLUSTERDOWN`.
     ClusterDown,
-    /// It did not do that now, and may do it later: `LOADING`, `BUSY`, `MISCONF`, `OOM`,
-    /// `NOREPLICAS`.
+    /// It cannot do that now: `LOADING`, `BUSY`, `MISCONF`, `OOM`, `NOREPLICAS`.
     NotNow,
 }
 
-/// What a user has no right to.
+/// What a user has no right to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Permission {
-    /// To a command.
+    /// A command.
     Command,
-    /// To a key.
+    /// A key.
     Key,
-    /// To a channel.
+    /// A channel.
     Channel,
-    /// The server does not say to what.
+    /// The server does not say what.
     Unknown,
 }
 
-/// How the errors begin; those of a script may stand behind words that each version chooses.
+/// How the errors begin.
 const ERRORS: [(&str, ServerError); 21] = [
     ("NOAUTH", NotLoggedIn),
     ("WRONGPASS", WrongPassword),
-    // The next two are of servers before Redis 6.
+    // Before Redis 6, servers had no code for these two.
     ("ERR invalid password", WrongPassword),
     ("ERR Client sent AUTH", NoPasswordSet),
     ("NOPERM", NotPermitted(Permission::Unknown)),
@@ -94,18 +92,22 @@ const ERRORS: [(&str, ServerError); 21] = [
     ("MISCONF", NotNow),
     ("OOM", NotNow),
     ("NOREPLICAS", NotNow),
-    // The last two are parts of longer sentences.
+    // These two are parts of longer sentences.
     ("access a non local key", NotLocal),
     ("Could not find scripting engine", UnknownCommand),
 ];
 
 impl ServerError {
     fn read(text: &str) -> Option<Self> {
+        // The beginning goes first: the arguments of an unknown command are part of its text, and
+        // could contain any of these words. But a script's error stands behind words that each
+        // version chooses, so the inside is looked at as well.
         let begins = ERRORS.iter().find(|(begin, _)| text.starts_with(begin));
         let inside = || ERRORS.iter().find(|(words, _)| text.contains(words));
         let error = match begins.or_else(inside)?.1 {
             NotPermitted(_) => NotPermitted(Permission::read(text)),
-            // Only at its beginning a text says where to go instead, or that nothing ran.
+            // Only the beginning of a text says where to go instead, or that nothing ran. A script
+            // that met such an error may have written before: it must not be sent again (law 5).
             Moved | Ask | TryAgain | ClusterDown | PrimaryDown | UnknownScript
                 if begins.is_none() =>
             {
@@ -116,7 +118,7 @@ impl ServerError {
         Some(error)
     }
 
-    /// Whether the server may do later what it did not do now.
+    /// Whether the server may do that later.
     fn is_passing(self) -> bool {
         match self {
             NotNow | ReadOnly | PrimaryDown | ClusterDown | UnknownScript => true,
@@ -124,13 +126,14 @@ impl ServerError {
         }
     }
 
-    /// Whether another server of the cluster has the hash slot by now.
+    /// Whether another server of the cluster has the hash slot.
     fn is_elsewhere(self) -> bool {
         matches!(self, Moved | Ask | TryAgain)
     }
 
     /// Whether it stays until an operator changes something.
     fn needs_an_operator(self) -> bool {
+        // Time alone mends none of these, so a client seldom tries again (`src/voter/pauses.rs`).
         matches!(
             self,
             NotLoggedIn
@@ -157,7 +160,7 @@ impl Reason {
         Self { error: ServerError::read(&text), text }
     }
 
-    /// For what is known without a text of the server.
+    /// A reason that does not come from the text of a server.
     pub(crate) fn of(error: ServerError, text: impl Into<Arc<str>>) -> Self {
         Self { text: text.into(), error: Some(error) }
     }
@@ -167,7 +170,7 @@ impl Reason {
         Self { text: text.into(), ..*self }
     }
 
-    /// Which error of a server it was; `None` where nothing depends on that.
+    /// The error of the server; `None` if nothing depends on it.
     pub fn server_error(&self) -> Option<ServerError> {
         self.error
     }
@@ -193,17 +196,17 @@ impl Reason {
         self.error == Some(error)
     }
 
-    /// To what the user has no right, if it is for lack of one.
+    /// What the user has no right to use, if that is the reason.
     pub(crate) fn lacks(&self) -> Option<Permission> {
         if let Some(NotPermitted(what)) = self.error { Some(what) } else { None }
     }
 
-    /// Whether it is about this command, in small letters.
+    /// Whether it is about this command, in lower case.
     pub(crate) fn is_about(&self, command: &str) -> bool {
         self.text.contains(&format!("'{command}'"))
     }
 
-    /// Where a server of a cluster says that the hash slot is: `host:port`.
+    /// The server that has the hash slot, `host:port`, in a text of `MOVED` or `ASK`.
     pub(crate) fn points_to(&self) -> Option<&str> {
         self.text.split(' ').nth(2)
     }

@@ -1,18 +1,20 @@
-//! The numbered slots of a semaphore: a hold has the same on a majority of the voters.
+//! The numbered slots of a semaphore: a hold has the same slots on a majority of the voters.
 
 use std::sync::Arc;
 
 use super::{HoldId, Loss, Quorum, Verdict, Votes, votes::lot};
 
-// Why numbered, and not counted: decision 9 of `docs/design.md`.
 /// The slots of a hold, in the order in which it has them.
+// Numbered, and not counted. Of two permits, voters 1 and 2 give one to Ada, 2 and 3 to Ben, 1 and
+// 3 to Cleo: no voter gave more than two, yet three hold a permit (design 9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots(Arc<[u16]>);
 
 impl Slots {
-    /// So many permits a semaphore has at most.
+    /// The most permits of a semaphore.
     pub const MOST: u16 = 10_000;
-    /// So many of them a hold has at most, and the requests of a call together.
+    // A server answers nobody else while a script runs.
+    /// The most permits of a hold, and of all requests of one call together.
     pub const AT_ONCE: u16 = 256;
 
     pub fn new(slots: impl IntoIterator<Item = u16>) -> Self {
@@ -23,8 +25,9 @@ impl Slots {
         &self.0
     }
 
-    /// Reads ranges with both ends, as scripts write them: `7-9,0-0`.
+    /// Parses ranges with both ends, as scripts write them: `7-9,0-0`.
     pub fn parse(text: &str) -> Option<Self> {
+        // Bounded: a server that answers rubbish must not make its client list millions.
         let mut slots = Vec::new();
         for range in text.split(',') {
             let (first, last) = range.split_once('-')?;
@@ -39,7 +42,7 @@ impl Slots {
         Some(Self(slots.into()))
     }
 
-    /// As scripts read them.
+    /// The ranges, as scripts read them.
     pub fn text(&self) -> String {
         let ranges = self.0.chunk_by(|one, next| one.checked_add(1) == Some(*next));
         let ranges = ranges.map(|range| format!("{}-{}", range[0], range[range.len() - 1]));
@@ -47,10 +50,9 @@ impl Slots {
     }
 }
 
-/// The slots of a semaphore in the order in which a hold looks for free ones: from one that is its
-/// own on, round to it again.
-///
-/// Holds begin at different slots, so those that ask at the same time rarely want the same.
+/// The order in which a hold looks for free slots: from a start of its own, round to it again.
+// Holds begin at different slots. If all began at 0, holds that ask at the same time would all want
+// the same slot, and most would have to ask again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotOrder {
     pub start: u16,
@@ -63,7 +65,7 @@ impl SlotOrder {
         Self { start, permits }
     }
 
-    /// How far a slot is from the start.
+    /// How far a slot is from the start, in this order.
     fn way(self, slot: u16) -> u16 {
         (slot + self.permits - self.start) % self.permits
     }
@@ -80,22 +82,21 @@ impl SlotOrder {
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlotNext {
-    /// A majority has given these, and the votes are who did.
+    /// A majority has given these slots. With the votes for them.
     Fixed(Slots, Votes),
-    /// Ask these voters for slots of which none is before its floor.
+    /// Ask these voters for slots, none before its floor.
     Ask { floors: Slots, voters: Vec<usize> },
     /// Nothing, unless a voter answers.
     Wait,
-    /// No majority gives the same.
+    /// No majority gives the same slots.
     Apart,
 }
 
 /// The slots that voters gave one hold.
-///
-/// Each voter gives the first that are free, in the slot order of the hold, so voters where the
-/// same are taken give the same. Where they differ, no slot before the furthest of the nearest
-/// majority is free on all of that majority: all are asked again from there. So voters go on, and
-/// never back, until a majority of them meets.
+// Each voter gives the first free slots in the order of the hold, so voters with the same slots
+// taken give the same. If they differ, no slot before the furthest of the nearest majority is free
+// on all of that majority, so all are asked again from there. Voters only go on, never back, until
+// a majority agrees.
 #[derive(Clone, Debug)]
 pub struct SlotVotes {
     quorum: Quorum,
@@ -114,6 +115,7 @@ enum SlotSaid {
 }
 
 impl SlotVotes {
+    // Each round is a round trip, and all share one voter deadline.
     const ROUNDS: u8 = 8;
 
     pub fn new(quorum: Quorum, slot_order: SlotOrder) -> Self {
@@ -121,25 +123,25 @@ impl SlotVotes {
         Self { quorum, slot_order, said, rounds_left: Self::ROUNDS }
     }
 
-    /// A voter whose vote counts gave these.
+    /// A voter gave these slots, and its vote counts.
     pub fn heard(&mut self, voter: usize, slots: Slots) {
         self.said[voter] = SlotSaid::Gave(slots);
     }
 
-    /// Why there is nothing the same where the answers have to be there now: others took some
-    /// slots meanwhile if a majority has answered.
+    /// Why the voters have not agreed, when their time is over.
     pub fn loss(&self) -> Loss {
+        // If a majority has answered, others took slots meanwhile. Otherwise nobody knows (law 9).
         let is_heard =
             |voter: usize| !matches!(self.said[voter], SlotSaid::Asked | SlotSaid::Failed);
         if self.quorum.reached(is_heard) { Loss::Split } else { Loss::NoQuorum }
     }
 
-    /// One of these that the semaphore does not have.
+    /// The first of these slots that is beyond the permits.
     pub fn stranger(&self, slots: &Slots) -> Option<u16> {
         slots.list().iter().copied().find(|slot| *slot >= self.slot_order.permits)
     }
 
-    /// A voter that was asked gave none. `is_known`: it said why.
+    /// A voter gave no slots. `is_known`: it said why.
     pub fn missed(&mut self, voter: usize, is_known: bool) {
         self.said[voter] = if is_known { SlotSaid::Nothing } else { SlotSaid::Failed };
     }
@@ -164,7 +166,7 @@ impl SlotVotes {
 
     /// The voters that gave other slots than these.
     pub fn elsewhere(&self, slots: &Slots) -> Vec<usize> {
-        // What one that was asked answers is heard late.
+        // A voter that has been asked again is not among them: its answer is heard late.
         let elsewhere = |voter: &usize| self.gave(*voter).is_some_and(|gave| gave != slots);
         (0..self.said.len()).filter(elsewhere).collect()
     }
@@ -176,12 +178,13 @@ impl SlotVotes {
     fn fixed(&self) -> Option<(Slots, Votes)> {
         (0..self.said.len()).filter_map(|voter| self.gave(voter)).find_map(|slots| {
             let votes = Votes::granted_by(self.quorum, |voter| self.gave(voter) == Some(slots));
+            // The same slots from a majority, and not just any slots: see `Slots`.
             let counts = votes.is_won() || crate::mutant!("any_slot_is_a_vote");
             counts.then(|| (slots.clone(), votes))
         })
     }
 
-    /// The furthest of each of the slots that the nearest majority gave; none without a majority.
+    /// For each slot the furthest that the nearest majority gave. `None` without a majority.
     fn floors(&self) -> Option<Slots> {
         let ways = |voter| Some((self.slot_order.ways(self.gave(voter)?), voter));
         let mut gave: Vec<(Vec<u16>, usize)> = (0..self.said.len()).filter_map(ways).collect();
@@ -200,7 +203,7 @@ impl SlotVotes {
         None
     }
 
-    /// Whether none of the slots that this voter gave is before its floor.
+    /// Whether no slot that this voter gave is before its floor.
     fn is_at(&self, voter: usize, floors: &[u16]) -> bool {
         self.gave(voter).is_some_and(|slots| {
             self.slot_order.ways(slots).iter().zip(floors).all(|(way, floor)| way >= floor)

@@ -1,4 +1,4 @@
-//! What operators are told of servers and locks.
+//! What operators see of servers and locks.
 
 use std::{fmt, time::Duration};
 
@@ -12,7 +12,7 @@ use super::Cause;
 pub struct ServerReport {
     /// Its address, without credentials.
     pub server: String,
-    /// What it says; or why it did not say.
+    /// Its answer, or why there is none.
     #[cfg_attr(feature = "serde", serde(flatten, serialize_with = "super::or_error"))]
     pub info: Result<ServerInfo, Cause>,
 }
@@ -22,7 +22,7 @@ pub struct ServerReport {
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ServerInfo {
-    /// Another value after each start; the same by whatever address it is reached.
+    /// Another value after each start. The same for every address of one server.
     pub run_id: String,
     /// Which program it is: `redis`, `valkey`, or `embedded`.
     pub software: String,
@@ -30,7 +30,7 @@ pub struct ServerInfo {
     pub version: String,
     /// Whether it is a primary. A replica cannot vote.
     pub is_primary: bool,
-    /// For how long it has run, by its own clock.
+    /// How long it has run, by its own clock.
     #[cfg_attr(feature = "serde", serde(rename = "uptime_ms", serialize_with = "super::millis"))]
     pub uptime: Duration,
     /// How many replicas are connected to it.
@@ -38,7 +38,7 @@ pub struct ServerInfo {
     /// How many bytes it uses.
     #[cfg_attr(feature = "serde", serde(rename = "memory_used_bytes"))]
     pub memory_used: u64,
-    /// How many bytes it may use; `None` where there is no limit.
+    /// How many bytes it may use; `None` if there is no limit.
     #[cfg_attr(feature = "serde", serde(rename = "memory_limit_bytes"))]
     pub memory_limit: Option<u64>,
     /// What it does when its memory is full: `noeviction`, or how it chooses the keys that it
@@ -48,39 +48,42 @@ pub struct ServerInfo {
     #[cfg_attr(feature = "serde", serde(serialize_with = "super::durability"))]
     pub persistence: Persistence,
     /// Whether it serves nobody while any slot of its cluster has no primary
-    /// (`cluster-require-full-coverage`); `None` in no cluster, or where it does not say.
+    /// (`cluster-require-full-coverage`). `None` outside of a cluster, or if it does not say.
     pub needs_all_slots: Option<bool>,
-    /// What its clock shows; `None` where it does not say.
+    /// What its clock shows; `None` if it does not say.
     pub clock: Option<ClockOffset>,
-    /// What the client's user lacks of the rights that locks need, as `ACL SETUSER` takes them:
+    /// The rights that locks need and the client's user lacks, in the form of `ACL SETUSER`:
     /// `+zadd`, `~quorate:{*`, `&quorate:{*`.
     pub missing_rights: Vec<String>,
 }
 
-/// What a server writes to its disk, and when. `None` is what it does not say.
+/// What a server writes to its disk, and when. A setting is `None` if the server does not say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Persistence {
-    /// It writes each change to a file (`appendonly yes`).
+    /// Whether it writes each change to a file (`appendonly yes`).
     pub appendonly: bool,
     /// When that file is on the disk: `always` (before it answers), `everysec` or `no`.
     pub appendfsync: Option<String>,
-    /// It does not wait for the disk while it writes a file anew.
+    /// Whether it does not wait for the disk while it rewrites the file.
     pub no_appendfsync_on_rewrite: Option<bool>,
-    /// How much of the end of that file a start may give up (`aof-load-corrupt-tail-max-size`,
+    /// How much of the end of that file it may drop at a start (`aof-load-corrupt-tail-max-size`,
     /// since Redis 8.4).
     pub aof_load_corrupt_tail_max_size: Option<String>,
-    /// Whether the user `default`, as which a server reads that file, may run all commands on all
-    /// keys. Most servers drop what it may not, votes above all. For operators: others may not ask.
+    /// Whether the user `default` may run all commands on all keys. A server reads the file as this
+    /// user, and most servers drop commands that it may not run, votes above all. `None` if the
+    /// client's user may not ask.
     pub default_user_may_write: Option<bool>,
-    /// When it writes a snapshot of all data; empty for never.
+    /// When it writes a snapshot of all data. Empty for never.
     pub save: Option<String>,
 }
 
 impl Persistence {
     /// Whether each change is on the disk when it is answered, so that a restart forgets nothing.
     pub fn is_durable(&self) -> bool {
+        // Fails closed, but for settings that older servers do not have (the tail of the file) or
+        // that only operators may read (the user `default`).
         self.appendonly
             && self.appendfsync.as_deref() == Some("always")
             && self.no_appendfsync_on_rewrite == Some(false)
@@ -94,7 +97,7 @@ impl Persistence {
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ClockOffset {
-    /// By how many microseconds it is ahead; behind where that is negative.
+    /// By how many microseconds it is ahead. Negative if it is behind.
     #[cfg_attr(feature = "serde", serde(rename = "ahead_us"))]
     pub ahead_micros: i64,
     /// By how much that may be wrong: half of the time that the answer took.
@@ -106,9 +109,11 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// `shown`: by the server, since 1970. `wall`: what the client's clock showed when the answer
-    /// came, which took so long.
+    /// `shown`: the server's clock, since 1970. `wall`: the client's clock when the answer came.
+    /// `took`: how long that took.
     pub(crate) fn new(shown: Duration, wall: Duration, took: Duration) -> Self {
+        // The server read its clock at some moment of the round trip: the middle is wrong by at
+        // most half of it.
         let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
         let uncertain = took / 2;
         let ahead_micros = micros(shown + uncertain).saturating_sub(micros(wall));
@@ -116,18 +121,18 @@ impl ClockOffset {
     }
 }
 
-/// A lock of which voters have records, as [`Admin::find`](crate::Admin::find) found it.
+/// A lock of which voters have records, from [`Admin::find`](crate::Admin::find).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FoundLock {
-    /// Its name, as locks are made with it.
+    /// Its name, as passed to [`Quorate::mutex`](crate::Quorate::mutex) and its like.
     pub name: String,
     /// Which lock of that name it is.
     pub kind: LockKind,
 }
 
-/// Which of the locks that a name has.
+/// The kind of a lock. One name can have a lock of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]

@@ -1,4 +1,4 @@
-//! What a voter said, or why it said nothing, or why that does not count.
+//! The answer of a voter, why there is none, or why it does not count.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -10,18 +10,18 @@ use super::{HoldId, Reason, Rounded, Side};
 pub enum Verdict {
     /// The hold has its vote (of a release: had it, and gave it back).
     Granted,
-    /// It answered when the client connected. Nothing had been asked for yet.
+    /// It answered when the client connected. No vote had been requested yet.
     Reached,
-    /// Another hold has its vote, for `ttl` more unless renewed (`None`: its record has no expiry);
-    /// of several readers the last to end.
+    /// Another hold has its vote, for `ttl` more unless renewed (`None`: its record has no expiry).
+    /// Of several readers it is the one whose lease ends last.
     Refused {
         /// The hold that has the vote.
         by: HoldId,
         /// What is left of that hold's lease.
         ttl: Option<Duration>,
     },
-    /// Its vote is kept for those who wait in the queue of the lock: `place` is the waiter directly
-    /// before the one who asked, for `ttl` more unless it asks again.
+    /// Its vote is kept for waiters in the queue of the lock: `place` is the waiter directly before
+    /// the caller, for `ttl` more unless it asks again.
     Behind {
         /// The place in the queue.
         place: HoldId,
@@ -32,12 +32,12 @@ pub enum Verdict {
     Revoked,
     /// Nobody has its vote: it was never given, has expired, or the voter lost its data.
     Absent,
-    /// No usable answer: it may have happened or not. Never counted as a yes nor as a no.
+    /// No usable answer: the request may have run or not. It is neither a yes nor a no.
     Unknown(Cause),
 }
 
 impl Verdict {
-    /// Who stands in the way, and for how long unless it asks again.
+    /// The hold or place in the way, and for how long unless it asks again.
     pub(crate) fn obstacle(&self) -> Option<(&HoldId, Option<Duration>)> {
         match self {
             Self::Refused { by, ttl } | Self::Behind { place: by, ttl } => Some((by, *ttl)),
@@ -45,12 +45,13 @@ impl Verdict {
         }
     }
 
-    /// In how long the voter's answers count, as far as is known: in quarantine after that, and at
-    /// once if this one does or was not waited for.
+    /// The time until the voter's answers count; `None` if that is unknown.
     pub(crate) fn counts_in(&self) -> Option<Duration> {
         match self {
             Self::Unknown(Cause::Quarantined(quarantined)) => Some(quarantined.left),
+            // Nothing is wrong with a voter that was not waited for.
             Self::Unknown(Cause::Unheard) => Some(Duration::ZERO),
+            // Nobody knows when a voter that is down comes back.
             Self::Unknown(_) => None,
             _ => Some(Duration::ZERO),
         }
@@ -61,8 +62,9 @@ impl Verdict {
         *self == Self::Absent || self.obstacle().is_some()
     }
 
-    /// Whether the voter gave its vote, whether that counts or not.
+    /// Whether the voter gave its vote, even if that does not count.
     pub(crate) fn is_given(&self) -> bool {
+        // The record is there all the same, and keeps others out until its lease ends.
         use Cause::{ConfigurationMismatch, Quarantined, Unacknowledged};
         match self {
             Self::Unknown(why) => {
@@ -96,6 +98,8 @@ impl fmt::Display for Verdict {
 }
 
 /// Why there is no usable answer of a voter.
+// Only after `Unreachable` nothing was sent, and no undo is needed. After every other cause the
+// request may have run, and left a vote (law 6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(
@@ -112,14 +116,14 @@ pub enum Cause {
     Broken(Reason),
     /// The server answered with an error.
     Rejected(Reason),
-    /// This voter is the same server as another one, so it has no vote of its own.
+    /// This voter is the same server as another one, so it has no vote.
     Duplicate(Arc<str>),
-    /// It granted, and that does not count: it may have forgotten whose its vote was.
+    /// It granted, and that does not count: it may have forgotten an earlier vote.
     Quarantined(Quarantined),
-    /// It granted, and that does not count: too few of its replicas acknowledged it in time; see
+    /// It granted, and that does not count: too few of its replicas acknowledged it in time. See
     /// [`Builder::replica_acks`](crate::Builder::replica_acks).
     Unacknowledged {
-        /// How many did.
+        /// How many replicas acknowledged it.
         acknowledged: u32,
         /// How many had to.
         needed: u32,
@@ -130,19 +134,19 @@ pub enum Cause {
         )]
         within: Duration,
     },
-    /// It granted, and that does not count: clients disagree about who the voters are, or whether
-    /// they do was not compared with this voter yet; see
+    /// It granted, and that does not count: the clients of this voter have another configuration,
+    /// or that was not compared with this voter yet. See
     /// [`Builder::voter_configuration`](crate::Builder::voter_configuration).
     ConfigurationMismatch(Arc<str>),
-    /// The verdict stood before its answer came.
+    /// Its answer was not waited for, as the others had decided.
     Unheard,
 }
 
 impl std::error::Error for Cause {}
 
 impl Cause {
-    /// What went wrong, and which error of the server that was, where there is no connection, it
-    /// broke, or the server answered with an error.
+    /// The reason, with the error of the server, if there was no connection, it broke, or the
+    /// server answered with an error.
     pub fn reason(&self) -> Option<&Reason> {
         match self {
             Self::Unreachable(why) | Self::Broken(why) | Self::Rejected(why) => Some(why),
@@ -170,10 +174,11 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Why a voter is in quarantine: it may have forgotten votes that it gave.
+/// Why a voter is in quarantine: it may have forgotten votes.
 ///
-/// It is asked like the others, and its grants do not count for new holds until the longest lease
-/// has passed; for the renewal of a hold whose vote it had before, they do.
+/// It is asked like the others, but its grants do not count for new holds until the longest lease
+/// has passed. They count for renewals of holds that had its vote before.
+// Asked all the same: so it knows the votes of new holds, too, when its quarantine ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(
@@ -185,26 +190,26 @@ pub enum Quarantine {
     /// It came back as another process that does not write every change to disk, or was a replica
     /// in between.
     Restarted,
-    /// When this client met it, it had not had its data for as long as another voter: it started,
-    /// was emptied or was promoted later. A start does not count if it writes every change to disk
-    /// both before and after.
+    /// When this client first saw it, its data were younger than another voter's: it started, was
+    /// emptied or was promoted later. A start does not matter if the server wrote every change to
+    /// disk before and does so now.
     Young,
-    /// Its data are gone, though it has run on: they were deleted (`FLUSHALL`), evicted, or are
-    /// those of another.
+    /// Its data are gone although it kept running: they were deleted (`FLUSHALL`) or evicted, or
+    /// they are other data.
     Emptied,
-    /// Its data have the name of another voter's: one of the two started with a copy of the other's
-    /// data, and without its own. Which of them, nobody knows.
+    /// Its data have the name of another voter's data: one of the two started with a copy of the
+    /// other's data, and without its own. Nobody knows which.
     Copied,
-    /// Its clock moved by this much more than clocks may: forward, so that votes have expired
-    /// before their time, or backward, so that they may yet.
+    /// Its clock moved by this much more than clocks may. If it moved forward, votes expired too
+    /// soon; if it moved backward, it may move forward again.
     ClockMoved(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
-    /// When this client met it, its clock was this far from those of a majority; or from another's,
-    /// where no majority agreed.
+    /// When this client first saw it, its clock differed this much from the clocks of a majority,
+    /// or from any other clock if no majority agreed.
     ClockApart(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
 }
 
 impl Quarantine {
-    /// What metrics call it.
+    /// Its label in metrics.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Restarted => "restarted",
@@ -234,7 +239,7 @@ impl fmt::Display for Quarantine {
     }
 }
 
-/// A voter's quarantine, and for how long it goes on.
+/// A voter's quarantine, and how long it goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -242,7 +247,7 @@ pub struct Quarantined {
     /// Why its grants do not count for new holds.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub why: Quarantine,
-    /// For how long they will not.
+    /// How long they will not count.
     #[cfg_attr(feature = "serde", serde(rename = "left_ms", serialize_with = "super::millis"))]
     pub left: Duration,
 }
@@ -254,30 +259,31 @@ impl fmt::Display for Quarantined {
     }
 }
 
-/// Whether voters that may have forgotten votes are kept out of new holds for the longest lease.
+/// Whether voters that may have forgotten votes are in quarantine: for the longest lease, their
+/// grants do not count for new holds.
 ///
 /// A voter that writes every change to disk before it answers (`appendonly yes`, `appendfsync
-/// always` and `no-appendfsync-on-rewrite no`) forgets nothing by a restart, and is not kept out
-/// for one.
+/// always` and `no-appendfsync-on-rewrite no`) forgets nothing by a restart, so a restart does not
+/// put it in quarantine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestartGuard {
-    /// A voter is kept out if it restarted, if its data were deleted, or if its clock moved. So is
-    /// one that was younger than another voter when the client first saw it, or whose clock was
-    /// apart from the majority's then.
+    /// A voter is in quarantine if it restarted, if its data were deleted, or if its clock moved;
+    /// also if, when the client first saw it, it was younger than another voter or its clock
+    /// differed from the majority's.
     ///
-    /// Where all voters have started within the last longest lease, and within 5 s of each other
-    /// (or were first met by any client within a second), nobody is kept out. So this is unsafe for
-    /// one longest lease after all of them have lost their data together, if holders have survived
-    /// it; a single voter is always in this case.
+    /// If all voters have started within the last longest lease, and within 5 s of each other (or
+    /// were first seen by any client within a second), none is in quarantine. So this is unsafe for
+    /// one longest lease after all voters have lost their data together, if holders have survived
+    /// that. A single voter is always in this case.
     #[default]
     Relative,
-    /// Also all that have started not longer ago than the longest lease, or whose data clients have
-    /// known for no longer: after all voters have started, nothing can be acquired before that has
-    /// passed.
+    /// As `Relative`, and also every voter that started within the last longest lease, or whose
+    /// data clients first saw within it. After all voters have started, nothing can be acquired for
+    /// that long.
     Strict,
-    /// Nobody is: a voter that restarts without its data may help to give a lock twice, also to
-    /// clients that have another guard. So all clients have this one, or none has.
+    /// No quarantine: a voter that restarts without its data can help to give a lock twice, also to
+    /// clients with another guard. So either all clients have this one, or none has.
     Off,
 }
 
@@ -287,10 +293,9 @@ pub enum RestartGuard {
 pub struct VoterReport {
     /// The voter's address, without credentials.
     pub voter: String,
-    /// In which set the voter is, where the client has two: while its voters are being
-    /// [replaced](crate::Builder::replacing).
+    /// The set of the voter, while the voters are being [replaced](crate::Builder::replacing).
     pub side: Option<Side>,
-    /// What it said, or why it said nothing.
+    /// Its answer, or why there is none.
     pub verdict: Verdict,
 }
 
@@ -308,7 +313,7 @@ impl fmt::Display for VoterReport {
     }
 }
 
-/// One after the other, as errors and the log show them.
+/// Reports in one line, for errors and the log.
 #[derive(Debug)]
 pub struct Listed<'a>(pub &'a [VoterReport]);
 
@@ -322,7 +327,7 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-/// A voter, and in which set it is if there are two.
+/// A voter with its set, if there are two.
 #[derive(Debug)]
 pub struct Sided<'a> {
     pub voter: &'a str,

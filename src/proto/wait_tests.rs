@@ -72,7 +72,7 @@ fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
         match *event {
             Lost(loss) => {
                 let cut_off =
-                    loss == Loss::NoQuorum && wait.answers.is_some_and(|limit| now >= limit);
+                    loss == Loss::NoQuorum && wait.cut_off.is_some_and(|limit| now >= limit);
                 let told = wait.lose_attempt(defeat(loss, started), now, 0).is_some();
                 assert_eq!(told, !cut_off, "others learn answers only: {event:?} at {ms}");
             }
