@@ -1,9 +1,11 @@
-//! Whether the clients of the same voters agree about who these are: when a client asks which
-//! voter, what it says then, and what follows from the answers.
+//! The comparison of the voter configuration: which voter a client asks when, what it says, and
+//! what follows from the answers.
 //!
-//! The first comparison only asks. A client says what it believes once a majority of each set of
-//! voters was heard of late and nobody believes otherwise: so one that is refused leaves nothing
-//! behind, and one of both sets that does not reach the new voters says nothing to the old ones.
+//! The first comparison only reads. A client stores its configuration once a majority of each set
+//! answered lately and nobody contradicts.
+// So a client that is refused leaves nothing behind: other clients are not refused because of it.
+// And a client of both sets that does not reach the new voters says nothing to the old ones: it
+// does not know what the clients of the new voters believe.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -11,92 +13,99 @@ use super::{
     Cause, Change, ConfigurationEntry, Gauge, Moment, Quorum, Rounded, Verdict, VoterConfiguration,
 };
 
-/// Between two comparisons with a voter.
+/// The time from one comparison with a voter to the next.
 const INTERVAL: Duration = Duration::from_secs(15);
-/// And where it did not answer.
+/// The same if the voter did not answer.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How long a client that connects waits for a voter beside a majority, if that one stands ready
-/// and is silent.
+// A majority is enough to connect, but the voter that is still silent may know clients with another
+// configuration.
+/// How long a client that connects waits for a connected voter that is silent.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How much later a client may hear that another one was there: it may be there for as long again
-/// after it said so, and what it said is carried to other voters with two more comparisons.
+// A client is there for up to an interval after it said so, and what it said reaches the clients of
+// other voters by two more comparisons. If entries ended sooner, a client could connect to voters
+// that others still use.
+/// How much longer than a lease an entry counts.
 const LATE: Duration = INTERVAL.saturating_mul(3);
 
-/// What goes on with all voters.
+/// The comparison with all voters.
 #[derive(Debug)]
 pub struct Comparison {
     quorum: Quorum,
     configuration: VoterConfiguration,
     voters: Vec<ComparedVoter>,
     progress: Progress,
-    /// A majority was heard before anything was said: who is refused leaves nothing behind.
+    /// Whether a majority was read before this client stored anything.
     has_looked: bool,
 }
 
 /// How far a client has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// It asks nobody, and counts all voters.
+    /// It compares with nobody, and counts all voters.
     Apart,
-    /// It connects, since then. From here on only voters count that it has compared with.
+    /// It connects, since this moment. From here on only voters count that it has compared with.
     Joining(Moment),
-    /// Its time is over: it waits for answers that are still to come.
+    /// Its time is over, and it waits for the answers that are still to come.
     Late(Moment),
     Joined,
     Closed,
 }
 
-/// What goes on with one voter.
+/// The comparison with one voter.
 #[derive(Debug, Default)]
 struct ComparedVoter {
-    /// It is a part of a cluster, where what clients believe is on one of its servers: with that
-    /// one down, the others would have no vote.
+    // The entries are on one server of the cluster. If that is down, the other servers would have
+    // no vote, so a part of a cluster counts without a comparison.
+    /// Whether it is a part of a cluster.
     is_spread: bool,
     /// When it is asked next.
     due: Moment,
-    /// How many connections to it there have been, and had been when it was last asked.
+    /// How many connections to it there have been.
     connections: u64,
+    /// How many there had been when it was last asked.
     asked_on: u64,
-    /// On which of them it was told what this client believes, and nobody believed otherwise.
+    // By connection, and not by time: behind each new connection may be another server, with other
+    // clients (`a_voter_counts_for_new_holds_once_it_has_compared_on_its_connection_..`).
+    /// On which connection it stored this client's configuration, and nobody contradicted.
     compared_on: Option<u64>,
     is_asked: bool,
-    /// The last question said what this client believes.
+    /// Whether the last question had this client's configuration.
     is_told: bool,
-    /// What it had when it was last heard.
+    /// Its last answer.
     heard: Option<(Moment, Vec<ConfigurationEntry>)>,
-    /// Why it was not heard since.
+    /// Why it has not answered since.
     silent: Option<Cause>,
-    /// What its clients believe that clashes with what this one does.
+    /// The explanation, if its clients have a configuration that clashes with this one.
     clash: Option<Arc<str>>,
 }
 
-/// What a voter is to be asked.
+/// A question for one voter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigurationQuestion {
     pub voter: usize,
-    /// It is told what this client believes, and keeps it if that agrees with others.
+    /// Whether the voter is to store this client's configuration, if nobody contradicts.
     pub tells: bool,
-    /// What other voters said, for one that may have other clients.
+    /// The entries of other voters, if this voter may have other clients.
     pub heard: String,
 }
 
-/// What a client does that connects.
+/// What a client that connects does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JoinNext {
-    /// It asks again: from now on it says what it believes.
+    /// Ask again: from now on it sends its configuration.
     Ask,
-    /// It waits for an answer or a new connection, and no longer than until then.
+    /// Wait for an answer or a new connection, until this moment at most.
     Wait(Option<Moment>),
-    /// It is let in.
+    /// It is connected.
     Joined,
-    /// Clients of a voter believe otherwise.
+    /// Clients of a voter have another configuration.
     Refused(Arc<str>),
     /// Too few voters were compared in time.
     Failed(Vec<Verdict>),
 }
 
 impl Comparison {
-    /// `spread`: which voters are spread over the servers of a cluster.
+    /// `spread`: which voters are parts of a cluster.
     pub fn new(configuration: VoterConfiguration, quorum: Quorum, spread: Vec<bool>) -> Self {
         let voter = |is_spread| ComparedVoter { is_spread, ..ComparedVoter::default() };
         let voters = spread.into_iter().map(voter).collect();
@@ -107,7 +116,7 @@ impl Comparison {
         self.configuration
     }
 
-    /// For how long after this client was there others must agree with it.
+    /// How long others must agree with this client after it was there.
     pub fn counts(&self) -> Duration {
         self.configuration.longest_lease + LATE
     }
@@ -117,27 +126,27 @@ impl Comparison {
         self.progress = Progress::Joining(now);
     }
 
-    /// There is a new connection to a voter: perhaps other clients have come meanwhile, or it is
+    /// There is a new connection to a voter. Other clients may have come meanwhile, or it is
     /// another server.
     pub fn note_connection(&mut self, voter: usize) {
         self.voters[voter].connections += 1;
     }
 
-    /// The voters whose turn it is, and those with a new connection. They are told what this client
-    /// believes unless its configuration differs.
+    /// The questions for the voters whose turn it is, or that have a new connection.
     pub fn ask(&mut self, now: Moment) -> Vec<ConfigurationQuestion> {
         match self.progress {
             Progress::Apart | Progress::Late(_) | Progress::Closed => return Vec::new(),
             Progress::Joining(_) => {}
             Progress::Joined => self.has_looked |= self.reaches(now),
         }
+        // A client that disagrees must not store what it believes: the others would be refused.
         let tells = self.has_looked && self.mismatch().is_none() && self.reaches(now);
         let mut questions = Vec::new();
         for voter in 0..self.voters.len() {
             let it = &self.voters[voter];
             let is_new = it.asked_on != it.connections;
-            let is_news = is_new || tells && !it.is_told && it.silent.is_none();
-            if it.is_asked || now < it.due && !is_news {
+            let is_urgent = is_new || tells && !it.is_told && it.silent.is_none();
+            if it.is_asked || now < it.due && !is_urgent {
                 continue;
             }
             questions.push(ConfigurationQuestion { voter, tells, heard: self.carried(voter, now) });
@@ -147,14 +156,15 @@ impl Comparison {
         questions
     }
 
-    /// When it is the next voter's turn to be asked.
+    /// When the next voter is to be asked.
     pub fn due(&self) -> Option<Moment> {
         let asks = !matches!(self.progress, Progress::Late(_));
         let waiting = self.voters.iter().filter(|voter| asks && !voter.is_asked);
         waiting.map(|voter| voter.due).min()
     }
 
-    /// A voter, as the log calls it, has answered, or not. What is to be told of it.
+    /// A voter has answered, or failed to. What the log is to say of that. `label`: the voter's
+    /// name in messages.
     pub fn note_answer(
         &mut self,
         voter: usize,
@@ -181,8 +191,8 @@ impl Comparison {
         (before.is_some() != why.is_some()).then_some(Change::Clash { voter, why })
     }
 
-    /// What a client does that connects, and has until `due` for that. To be asked for after each
-    /// answer and each new connection, when all were [asked](Self::ask) whose turn it is.
+    /// What a client that connects does next. It has until `due`. To be called after each answer
+    /// and each new connection, once all voters were [asked](Self::ask) whose turn it is.
     pub fn join(&mut self, now: Moment, due: Moment) -> JoinNext {
         let (Progress::Joining(started) | Progress::Late(started)) = self.progress else {
             return JoinNext::Joined;
@@ -196,7 +206,8 @@ impl Comparison {
         let is_patient = !is_over && now.since(started) < PATIENCE;
         let is_idle = self.voters.iter().all(|voter| !voter.is_asked);
         if is_idle && !(is_patient && self.is_unclear()) {
-            // Parts of a cluster are in step before this client says anything to them.
+            // The first read is complete. Only now this client stores its configuration. A voter of
+            // a cluster counts without that, so a majority may agree before.
             if !self.has_looked && self.reaches(now) {
                 (self.has_looked, self.progress) = (true, joining);
                 return JoinNext::Ask;
@@ -213,21 +224,23 @@ impl Comparison {
         JoinNext::Wait(self.due().into_iter().chain(limit).min())
     }
 
-    /// Why a voter does not count, if it is because of what clients believe of the voters.
+    /// Why a voter does not count, if its clients have another configuration or were not compared.
     pub fn apart(&self, voter: usize) -> Option<Arc<str>> {
         let it = &self.voters[voter];
         let is_compared = it.is_spread || it.compared_on == Some(it.connections);
         let unknown = self.progress != Progress::Apart && !is_compared;
         let unknown = unknown.then(|| "not yet compared with its other clients".into());
+        // A mismatch at one voter is one at all: the client has the wrong voters, and not only
+        // there.
         self.mismatch().or(unknown)
     }
 
-    /// What clients of any voter believe of the voters that clashes with what this one does.
+    /// The explanation of a clash with the clients of any voter.
     pub fn mismatch(&self) -> Option<Arc<str>> {
         self.voters.iter().find_map(|voter| voter.clash.clone())
     }
 
-    /// The client is closed. What is to be told of that.
+    /// The client is closed. What the metrics are to say of that.
     pub fn retire(&mut self) -> Vec<Change> {
         if self.progress != Progress::Apart {
             self.progress = Progress::Closed;
@@ -240,15 +253,14 @@ impl Comparison {
         changes.collect()
     }
 
-    /// Whether a majority was heard of late. A client of both sets whose new voters do not answer
-    /// says nothing to the old ones: it does not know what clients of the new voters believe.
+    /// Whether a majority of each set has answered lately.
     fn reaches(&self, now: Moment) -> bool {
         let is_late = |(at, _): &(Moment, _)| now.since(*at) > INTERVAL * 2;
         self.quorum
             .reached(|voter| self.voters[voter].heard.as_ref().is_some_and(|it| !is_late(it)))
     }
 
-    /// Whether a connected voter did not answer: perhaps its configuration clashes.
+    /// Whether a connected voter did not answer. Its clients may have another configuration.
     fn is_unclear(&self) -> bool {
         self.voters.iter().any(|voter| {
             let is_silent = matches!(voter.silent, Some(Cause::TimedOut(_) | Cause::Broken(_)));
@@ -256,8 +268,10 @@ impl Comparison {
         })
     }
 
-    /// What other voters said, for one that may have other clients.
+    /// The entries of other voters, for a voter that may have other clients.
     fn carried(&self, to: usize, now: Moment) -> String {
+        // Only a client of both sets knows two circles of clients. Without this, clients of the old
+        // voters alone and of the new voters alone would never hear of each other.
         let others = self.voters.iter().enumerate();
         let others = others.filter(|(voter, _)| *voter != to && self.quorum.is_joint());
         let heard = others.filter_map(|(_, voter)| voter.heard.as_ref());
@@ -274,7 +288,7 @@ impl Comparison {
         self.voters.iter().map(verdict).collect()
     }
 
-    /// What each side believes, and what to do.
+    /// The configuration of both sides, and what to do.
     fn explain(&self, voter: &str, other: &ConfigurationEntry) -> String {
         let (mine, theirs) = (self.configuration, other.configuration());
         let VoterConfiguration { number, voters, replaced, .. } = theirs.unwrap_or_default();

@@ -1,39 +1,44 @@
-//! Who clients believe the voters to be.
+//! The voter configuration: what the clients of the same voters take for the voters.
 
 use std::{fmt, time::Duration};
 
 use super::Rounded;
 
-// Why clients compare at all, and when: decision 6 of `docs/design.md`.
-/// What all clients of the same voters must believe alike, as far as they can compare it: addresses
-/// of one server may differ, and are not compared.
+/// What all clients of the same voters must have in common.
+// A majority of the old voters and one of the new need not share a voter (design 6). Addresses are
+// not compared, as one server may have several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VoterConfiguration {
-    /// Which voters they are, by the number that the user gives and counts up.
+    /// The number that the user gives and counts up with each change of the voters.
     pub number: u32,
     pub voters: usize,
-    /// How many voters are replaced, where the client has two sets.
+    /// How many voters are replaced, if the client has two sets.
     pub replaced: Option<usize>,
+    // These settings decide how long a quarantine lasts, and which votes still count. A client with
+    // a shorter longest lease would count a voter whose forgotten votes are still valid (law 1).
     pub longest_lease: Duration,
-    /// How far clocks may drift apart during a lease: this part of it in millionths, and so much.
+    /// The drift as a part of the lease, in millionths.
     pub drift_ppm: u32,
+    /// The drift that is added to that.
     pub drift_fixed: Duration,
-    /// Voters that may have forgotten are kept out.
+    /// Whether voters that may have forgotten are in quarantine.
     pub restart_guard: bool,
 }
 
 impl VoterConfiguration {
-    /// Of all that clients keep on voters. A release that reads or writes any of it otherwise has
-    /// another number, here and in `voter/configuration`.
+    // A release that reads or writes any record of a voter in another way gets another number, here
+    // and in `voter/configuration`. Then the two releases refuse each other.
+    /// The format of all records that clients keep on voters.
     const FORMAT: u64 = 1;
 
-    /// Steps are in order: with the old voters, with both, with the new ones.
+    /// The step of a change: the old voters, both sets, the new voters.
     pub fn step(&self) -> u64 {
+        // Odd for both sets. So neighbouring steps share a set, and steps that differ by two need
+        // not share a voter: clients of such steps refuse each other.
         2 * u64::from(self.number) - u64::from(self.replaced.is_some())
     }
 
-    /// As voters keep it: the format, the step, the voters, the old ones, and what else must be
-    /// alike.
+    /// The text that voters store: format, step, number of voters and of old ones, settings.
     pub fn text(&self) -> String {
         let Self { voters, replaced, longest_lease, drift_ppm, drift_fixed, .. } = self;
         let (format, step, replaced) = (Self::FORMAT, self.step(), replaced.unwrap_or(0));
@@ -42,7 +47,7 @@ impl VoterConfiguration {
         format!("{format} {step} {voters} {replaced} {longest_ms} {drift_ppm} {fixed_us} {guard}")
     }
 
-    /// `None` where it has another format.
+    /// `None` for another format.
     fn parse(text: &str) -> Option<Self> {
         let numbers = text.split(' ').map(|number| number.parse().ok());
         let numbers: Vec<u64> = numbers.collect::<Option<_>>()?;
@@ -77,18 +82,17 @@ impl fmt::Display for VoterConfiguration {
     }
 }
 
-/// What clients of the same voters believe these to be, and when one of them was last there.
+/// A voter configuration that clients have, and when one of them was last there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ConfigurationEntry {
-    /// The number of the [configuration](crate::Builder::voter_configuration); 0 where it was
-    /// written by a release that keeps other records than this one. What such clients believe is
-    /// not known.
+    /// The number of the [configuration](crate::Builder::voter_configuration). 0 if a release with
+    /// another format of records wrote it: its other fields are unknown.
     pub number: u32,
-    /// How many voters there are; of clients with two sets, how many are new.
+    /// How many voters there are. For clients with two sets: how many new voters.
     pub voters: usize,
-    /// How many voters are [replaced](crate::Builder::replacing), where the clients have two sets.
+    /// How many voters are [replaced](crate::Builder::replacing), if the clients have two sets.
     pub replaced: Option<usize>,
     /// The [longest lease](crate::Builder::longest_lease).
     #[cfg_attr(
@@ -96,30 +100,31 @@ pub struct ConfigurationEntry {
         serde(rename = "longest_lease_ms", serialize_with = "super::millis")
     )]
     pub longest_lease: Duration,
-    /// How long ago a client that believes this was last there.
+    /// How long ago a client with this configuration was last there.
     #[cfg_attr(feature = "serde", serde(rename = "seen_ms", serialize_with = "super::millis"))]
     pub seen: Duration,
-    /// The id of that client, with which the ids of its holds begin. It begins with what the client
-    /// is [called](crate::Builder::client_name), if it has a name.
+    /// The id of that client. The ids of its holds begin with it, and it begins with the
+    /// [name](crate::Builder::client_name) of the client, if it has one.
     pub client: String,
-    /// Whether it clashes with what this client believes.
+    /// Whether it clashes with the configuration of this client.
     pub clashes: bool,
-    /// As voters keep it.
+    /// The text that voters store.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) text: String,
-    /// For how long after a client was there others must agree with it.
+    /// How long others must agree with a client after it was there.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) counts: Duration,
 }
 
 impl ConfigurationEntry {
-    /// A line of the reply of `voter/configuration`.
+    /// Parses a line of the reply of `voter/configuration`.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let (entry, client) = line.split_once('\t')?;
         let mut words = entry.splitn(4, ' ');
         let clashes = words.next()? == "1";
         let mut time = || Some(Duration::from_millis(words.next()?.parse().ok()?));
         let (seen, counts) = (time()?, time()?);
+        // Also an entry of another format is kept: its clients are there, and clash.
         let text = words.next()?.to_owned();
         let VoterConfiguration { number, voters, replaced, longest_lease, .. } =
             VoterConfiguration::parse(&text).unwrap_or_default();
@@ -136,14 +141,14 @@ impl ConfigurationEntry {
         })
     }
 
-    /// For another voter, which hears of it `later` than this client did.
+    /// The line for another voter. `later`: how long ago this client read it.
     pub(crate) fn told(&self, later: Duration) -> String {
         let Self { text, counts, client, .. } = self;
         let (age, counts) = ((self.seen + later).as_millis(), counts.as_millis());
         format!("{age} {counts} {text}\t{client}\n")
     }
 
-    /// What several voters keep: each configuration once, the latest first.
+    /// The entries of several voters: each configuration once, the latest first.
     pub(crate) fn merge(entries: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for entry in entries {
@@ -161,7 +166,7 @@ impl ConfigurationEntry {
         all
     }
 
-    /// `None` where it has another format.
+    /// `None` for another format.
     pub(crate) fn configuration(&self) -> Option<VoterConfiguration> {
         VoterConfiguration::parse(&self.text)
     }

@@ -73,11 +73,12 @@ impl fmt::Debug for LeaderValue {
     }
 }
 
-/// The entry of a leader in its record, as in `1 - =10.0.0.1:80`. A value that is no text is written
-/// in hexadecimal digits behind a `#`.
+/// The entry of a leader in its record, as in `1 - =10.0.0.1:80`. A value that is no text is
+/// written in hexadecimal digits behind a `#`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proclaimed {
-    // A late renewal with an earlier value must not overwrite a later one (law 5).
+    // A late renewal with an earlier value must not overwrite a later one
+    // (`a_late_renewal_does_not_bring_an_old_value_back`).
     /// Grows with each new value. A voter keeps the highest.
     pub version: u64,
     // A candidate does not know that it will win. Only the winner writes its token, and by that
@@ -174,8 +175,8 @@ impl Census {
         if let Some(hold) = holds.iter().find(|it| self.quorum.reached(|at| names(**it, at))) {
             return self.led_by(hold);
         }
-        // `None`: a hold that no voter has named so far. Nobody leads only if it cannot either, or a
-        // leader whose voters are silent would be denied (law 9).
+        // `None`: a hold that no voter has named so far. Nobody leads only if that cannot lead
+        // either: the silent voters may all have voted for it (law 9).
         let all = holds.into_iter().map(Some).chain([None]);
         let may_lead = |hold: &_| self.quorum.reached_in_one(|voter| self.may_name(voter, *hold));
         let candidates: Vec<_> = all.filter(may_lead).collect();
@@ -202,8 +203,9 @@ impl Census {
 
     /// A majority names this hold. It leads if any voter has its token.
     fn led_by(&self, hold: &HoldId) -> Option<WhoLeads> {
-        // Without a token it may be a candidate that gave up before its late requests ran, or a
-        // winner that has not confirmed yet (`a_candidate_that_has_given_up_is_never_seen_to_lead`).
+        // Without a token it may be a candidate that gave up before its late requests ran
+        // (`a_candidate_that_has_given_up_is_never_seen_to_lead`), or a winner that has not
+        // confirmed yet.
         let latest = self.latest_of(hold)?;
         let Some(token) = latest.token else {
             return (!self.is_open()).then_some(WhoLeads::Unclear);
@@ -370,7 +372,7 @@ impl LeaderWatch {
 
     /// The latest entry of the same leader, if this result has an earlier one.
     // The majority that answered this time may not have stored a value yet that another has. An
-    // observer never goes back (`a_late_word_of_an_old_leader_never_shows`).
+    // observer never goes back to an earlier value.
     fn not_earlier(&mut self, finding: WhoLeads) -> WhoLeads {
         let WhoLeads::Led { leader, version } = &finding else { return finding };
         match &self.latest {

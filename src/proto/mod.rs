@@ -1,9 +1,9 @@
 //! Every decision of the protocol, and the types that all folders share.
 //!
-//! These are plain functions and state machines, without I/O, runtime or clock: `now` and chance are
-//! arguments. Comments name the laws of `docs/protocol.md` (law 7), the promises of
-//! `docs/guarantees.md` (guarantee 4), the decisions of `docs/design.md` (design 8), and the mutants
-//! of `tests/proofs/mutants/list.rs`.
+//! These are plain functions and state machines, without I/O, runtime or clock: `now` and chance
+//! are arguments. Comments name the laws of `docs/protocol.md` (law 7), the promises of
+//! `docs/guarantees.md` (guarantee 4), the decisions of `docs/design.md` (design 8), and the
+//! mutants of `tests/proofs/mutants/list.rs`.
 
 mod attempt;
 mod bid;

@@ -13,8 +13,8 @@ pub struct Release {
     // when it leaves. Time in our own queue is no silence of a voter (law 9).
     /// The end of the lease. After that there is nothing left to give back.
     ends: Moment,
-    // A broken connection is usually replaced soon. Without this, one that broke at the wrong moment
-    // made the release unconfirmed within milliseconds (commit `9f4dfc19`).
+    // A broken connection is usually replaced soon. Without this, one that broke at the wrong
+    // moment made the release unconfirmed within milliseconds (commit `9f4dfc19`).
     /// Until when voters with a broken connection are asked again.
     patience: Option<Moment>,
     /// The voters with a broken connection, and why they did not answer.
