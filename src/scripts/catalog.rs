@@ -1,15 +1,18 @@
-//! Every script. What it takes stands in its header.
+//! Every script. Its header in `lua/` says its keys and arguments.
 //!
-//! Each takes a list of requests: all keys of the first, all of the second, and so on. Before the
-//! arguments of the first stand those that all requests share. Each request adds as many entries
-//! as the script is wide to the flat reply: `code, ms, id` and what else it has to say. Behind all
-//! keys may stand the fingerprint of the voter's data: then the last entry says what they are
-//! called.
+//! Each script takes several requests. KEYS has all keys of the first request, then all of the
+//! second, and so on. ARGV begins with the arguments that all requests share. The reply is a flat
+//! list with the same number of entries for each request: `code, ms, id`, and more for some
+//! scripts. If the fingerprint stands behind all keys, the reply ends with the name of the voter's
+//! data.
+// Several requests in one call, as a script call costs a server more than its commands: a lock and
+// its release take 27.9 µs of its processor alone, and 9.4 µs in calls of 32 (design 3).
 
 use super::Script;
 
-/// A module for each file of `lua/`, with a static for each script in it; and all of them in one
-/// list.
+/// A module for each file of `lua/` with a static for each script in it, and a list of all.
+// A script for each operation, and not one for each kind of lock: a server builds all functions of
+// a script again at each call, which took longer than its commands (design 3).
 macro_rules! catalog {
     ($($kind:ident { $($name:ident: $script:literal $($votes:ident)?,)* })*) => {
         $(
@@ -25,7 +28,6 @@ macro_rules! catalog {
             }
         )*
 
-        /// All of them.
         pub(crate) static ALL: &[&Script] = &[$($(&$kind::$name,)*)*];
     };
 }

@@ -1,13 +1,15 @@
-//! Headers rot: this holds each against its code.
+//! Compares the header of each script with its code, as comments alone would go stale.
 
 use super::{ALL, Script, Text};
 use crate::settings::Settings;
 
-/// Whether a script or its libraries read this: `local a, b = unpack(KEYS, key + 1, key + 2)`.
+/// Whether a script or its libraries take these names from a list, as in
+/// `local a, b = unpack(KEYS, key + 1, key + 2)`.
 fn reads(script: &Script, names: &[&str], list: &str, from: &str) -> bool {
     let of = |at: usize| if from.is_empty() { at.to_string() } else { format!("{from} + {at}") };
     let all = names.iter().enumerate();
-    // Some are read by the library that needs them, one by one; the others by the script.
+    // The first ones may be taken one by one, by the library that needs them, and the others
+    // together by the script.
     (0..names.len()).any(|first| {
         let (one_by_one, together) = names.split_at(first);
         let one_by_one = one_by_one.iter().zip(1..);
@@ -66,7 +68,8 @@ fn every_part_of_every_file_under_lua_is_in_a_script() {
     }
 }
 
-/// No place counts for longer than a lease can last.
+// A voter drops places beyond this as written by somebody else. A shorter limit than a lease would
+// drop the place of a holder.
 #[test]
 fn the_longest_time_that_a_place_counts_is_the_longest_lease() {
     let line = "local LONGEST_MS = 24 * 3600 * 1000\n";

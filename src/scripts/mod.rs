@@ -1,4 +1,4 @@
-//! The Lua scripts: what there is, what they take, and how their replies read.
+//! The Lua scripts: the catalog, their arguments, and their decoded replies.
 
 mod catalog;
 mod replies;

@@ -1,4 +1,4 @@
-//! Replies, decoded: what each script answers, as a type of its own.
+//! The replies of scripts, decoded into types of their own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,7 +6,9 @@ use crate::proto::{
     Cause, Done, HoldId, Incumbent, Proclaimed, Reason, Shard, Slots, Ticket, Token, Verdict, Vote,
 };
 
-/// What a script answered, free of any client library's types.
+/// The reply of a script.
+// Not a type of the Redis client, which only `voter/single/carrier.rs` names. Embedded voters
+// answer with the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Nil,
@@ -15,30 +17,30 @@ pub(crate) enum Value {
     List(Vec<Value>),
 }
 
-/// One request's part of a reply: `code, ms, id`, and up to two entries more.
+/// The entries of one request: `code, ms, id`, and up to two more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     code: i64,
     ms: i64,
     id: String,
     more: [Value; 2],
-    /// Where it came from.
+    /// The shard that answered.
     pub(crate) shard: Shard,
-    /// What the voter's data are called: of the first answer of a call that asked for it.
+    /// The name of the voter's data, in the first answer of a call with the fingerprint.
     pub(crate) data: Option<String>,
 }
 
-/// What a script that inspects a lock answered.
+/// The answer of a script that inspects a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LockSeen {
-    /// Who excludes all others.
+    /// The hold that excludes all others.
     pub(crate) holder: Option<Holding>,
-    /// Who holds beside others, and who waits: lists in the order of the script.
+    /// The holds that share the lock, and the waiters: lists in the order of the script.
     pub(crate) lists: Vec<Vec<ListEntry>>,
-    /// The token of the latest hold that had the vote; of a semaphore the fewest permits that
-    /// anybody has asked with of late.
+    /// The token of the latest hold that had the vote. For a semaphore: the smallest number of
+    /// permits in recent requests.
     pub(crate) number: Option<Token>,
-    /// Of a semaphore: from which slot on more may be taken.
+    /// For a semaphore: the slot from which on more may be taken.
     pub(crate) next: Option<u64>,
 }
 
@@ -47,11 +49,11 @@ pub(crate) struct LockSeen {
 pub(crate) struct Holding {
     pub(crate) hold: HoldId,
     pub(crate) count: u32,
-    /// What is left of the lease; `None` where the record has no expiry.
+    /// What is left of the lease; `None` if the record has no expiry.
     pub(crate) left: Option<Duration>,
 }
 
-/// A place in a queue, or a hold that reads or has a slot, which is its ticket then.
+/// A place in a queue with its ticket, a hold that reads, or a hold with the number of its slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ListEntry {
     pub(crate) id: HoldId,
@@ -59,18 +61,18 @@ pub(crate) struct ListEntry {
     pub(crate) left: Duration,
 }
 
-/// What `voter/look` answered: what a voter's fingerprint says of its data.
+/// The answer of `voter/look`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
-    /// The name that the first client to meet the data gave them; none where nobody could.
+    /// The name that the first client gave the data; `None` if it could not be stored.
     pub(crate) birth: Option<Arc<str>>,
-    /// For how long at least they are known, and nothing of them was forgotten.
+    /// How long at least the data have lost nothing.
     pub(crate) age: Duration,
     /// Why the server did not write the fingerprint.
     pub(crate) refusal: Option<Arc<str>>,
     /// How old the fingerprint was at the first look in this life of the server.
     pub(crate) began: Duration,
-    /// What its clock showed, since 1970.
+    /// What the server's clock showed, since 1970.
     pub(crate) clock: Option<Duration>,
 }
 
@@ -85,9 +87,10 @@ impl Answer {
         self.code
     }
 
-    /// What came of each of so many requests; one that failed alone, and a reply of another shape,
-    /// are causes.
+    /// Splits a reply into the answers of its requests. A request that failed alone has a cause.
     pub(crate) fn each(value: Value, requests: usize, width: usize) -> Vec<Result<Self, Cause>> {
+        // A reply of another length is no answer to any of them: entry by entry, a grant to one
+        // request could be taken for a grant to another.
         let whole = width * requests;
         let mut entries = match value {
             Value::List(entries) if entries.len() == whole || entries.len() == whole + 1 => entries,
@@ -118,17 +121,17 @@ impl Answer {
         }
     }
 
-    /// Whether what was asked for was done.
+    /// Whether the script did what was requested.
     pub(crate) fn is_done(&self) -> bool {
         self.code == 1
     }
 
-    /// What the voter's clock showed when it granted, since 1970; of a script that votes.
+    /// What the voter's clock showed when it granted, since 1970. For scripts that vote.
     pub(crate) fn clock(&self) -> Option<Duration> {
         self.left().filter(|_| self.is_done())
     }
 
-    /// Whose the vote is now, of a script that does not vote.
+    /// The hold that has the vote. For scripts that do not vote.
     pub(crate) fn whose(&self) -> Verdict {
         match self.named() {
             Some(by) => Verdict::Refused { by, ttl: self.left() },
@@ -136,7 +139,7 @@ impl Answer {
         }
     }
 
-    /// Of a release; granted means done.
+    /// The verdict on a release. A grant means that the vote was given back.
     pub(crate) fn released(&self) -> Verdict {
         match self.code {
             1 => Verdict::Granted,
@@ -152,11 +155,12 @@ impl Answer {
             (4, None) => Verdict::Absent,
             (0, Some(by)) => Verdict::Refused { by, ttl: self.left() },
             (3, Some(place)) => Verdict::Behind { place, ttl: self.left() },
+            // A code of a later release, or no voter at all. Neither is a yes or a no (law 9).
             _ => Verdict::Unknown(self.unexpected()),
         }
     }
 
-    /// What is left of a time; `None` where the record has no expiry.
+    /// The time in `ms`; `None` if the record has no expiry.
     pub(crate) fn left(&self) -> Option<Duration> {
         u64::try_from(self.ms).ok().map(Duration::from_millis)
     }
@@ -165,7 +169,7 @@ impl Answer {
         (!self.id.is_empty()).then(|| HoldId::parse(&self.id))
     }
 
-    /// Of `voter/configuration`: what clients believe.
+    /// The text in its fourth entry.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.more[0] {
             Value::Text(text) => Some(text),
@@ -173,7 +177,7 @@ impl Answer {
         }
     }
 
-    /// Of `once/note`: the latest firing that is done.
+    /// The latest firing that is done, in an answer of `once/note`.
     pub(crate) fn done(&self) -> Option<Done> {
         Done::parse(self.text()?)
     }
@@ -184,17 +188,17 @@ impl Answer {
 }
 
 impl Vote {
-    /// What a script of kind `acquire` answered, or one of kind `renew`, which gives no more than
-    /// its verdict.
+    /// Reads the answer of a script that acquires, or of one that renews, which has only a verdict.
     pub(crate) fn read(answer: &Answer) -> Self {
         let [given, ticket] = &answer.more;
+        // Only a grant has a token: a refusal must never raise what this client knows.
         let token = token_of(given).filter(|_| answer.is_done());
         let (slots, fewer) = slots_of(given);
         let ticket = number(ticket).map(Ticket);
         Self { verdict: answer.verdict(), token, ticket, slots, fewer }
     }
 
-    /// The same where there may be no answer.
+    /// The same for an answer that may be missing.
     pub(crate) fn of(outcome: &Result<Answer, Cause>) -> Self {
         let unknown = |cause| Self {
             verdict: Verdict::Unknown(cause),
@@ -208,7 +212,7 @@ impl Vote {
 }
 
 impl Incumbent {
-    /// Of `election/look`: who has the vote, if anybody has.
+    /// Reads an answer of `election/look`.
     pub(crate) fn read(answer: &Answer) -> Result<Option<Self>, Cause> {
         let Some(hold) = answer.named().filter(|_| answer.is_done()) else { return Ok(None) };
         let Value::Text(said) = &answer.more[0] else { return Err(answer.unexpected()) };
@@ -218,7 +222,7 @@ impl Incumbent {
 }
 
 impl LockSeen {
-    /// `lists`: how many the script answers with.
+    /// `lists`: how many lists the script answers with.
     pub(crate) fn read(answer: &Answer, lists: usize) -> Result<Self, Cause> {
         let read = || {
             let Value::List(more) = &answer.more[1] else { return None };
@@ -228,14 +232,15 @@ impl LockSeen {
         };
         let (lists, number) = read().ok_or_else(|| answer.unexpected())?;
         let holder = Holding::read(answer);
-        // Where there is a holder, its count stands there.
+        // With a holder, this entry is its count.
         let next = self::number(&answer.more[0]).filter(|next| *next > 0 && holder.is_none());
         Ok(Self { holder, lists, number, next })
     }
 
-    /// With what it answered when it was asked for the slots from `from` on: who waits is told with
-    /// the first only.
+    /// Adds the answer to a request for the slots from `from` on.
     pub(crate) fn go_on(mut self, from: u64, mut more: Self) -> Self {
+        // The second answer is of a later moment, so it replaces what the first says of its slots.
+        // Only the first lists waiters.
         let held = &mut self.lists[0];
         held.retain(|held| held.ticket < from);
         held.append(&mut more.lists[0]);
@@ -252,7 +257,7 @@ impl Holding {
 }
 
 impl ListEntry {
-    /// Reads a flat list: id, ticket and time left of each.
+    /// Reads a flat list of ids, each with its ticket and the time left.
     fn list(value: &Value) -> Option<Vec<Self>> {
         let Value::List(values) = value else { return None };
         let (entries, rest) = values.as_chunks();
@@ -269,6 +274,8 @@ impl Fingerprint {
     pub(crate) fn read(answer: &Answer) -> Option<Self> {
         let Value::Text(refusal) = &answer.more[0] else { return None };
         let refusal: Option<Arc<str>> = (!refusal.is_empty()).then(|| refusal.as_str().into());
+        // New data whose fingerprint could not be stored have no name: the next client would give
+        // them another one.
         let is_new = answer.code == 2;
         let birth = (!is_new || refusal.is_none()).then(|| answer.id.as_str().into());
         let Value::List(times) = &answer.more[1] else { return None };
@@ -292,7 +299,7 @@ fn token_of(value: &Value) -> Option<Token> {
     }
 }
 
-/// `7-9,0-0`, or `7-9,0-0 of 5` where others use the semaphore with fewer permits.
+/// Reads `7-9,0-0`, or `7-9,0-0 of 5` if others use the semaphore with fewer permits.
 fn slots_of(value: &Value) -> (Option<Slots>, Option<u16>) {
     let Value::Text(text) = value else { return (None, None) };
     match text.split_once(' ') {

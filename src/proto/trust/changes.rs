@@ -1,4 +1,4 @@
-//! What is to be told of the voters: each thing once, in the order in which it came about.
+//! What the log and the metrics are to say of the voters: each change once, and in order.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -10,39 +10,79 @@ use std::{
 use super::{Data, Identity, Register, Shard, Shown, Stamp, Suspicion};
 use crate::proto::{Moment, Quarantined, Quorum};
 
-/// Something that the log or the metrics are to be told of a voter.
+/// A change for the log or the metrics.
+// Values in a queue, and no calls of the log: whoever notes a change has a mutex, and a log that
+// blocks under it would stop all answers (`no_answer_waits_for_the_log`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A connection stands. `ends_trouble`: the log was told that there was none.
-    Connected { shard: Shard, run_id: String, age: Duration, ends_trouble: bool },
-    /// One has ended; with the reason, unless this side ended it.
-    Disconnected { shard: Shard, why: Option<String> },
-    /// The connected voters are a majority again, or no more; and who is missing.
-    Quorum { is_there: bool, missing: Vec<usize> },
-    /// Its server, or its data, are others than before.
-    CameBack { voter: usize, durable: bool, data: Data },
-    /// It is the server of that other voter, or of none any more.
-    Twin { voter: usize, twin: Option<usize> },
-    /// Why a part of it takes no new votes; nothing where it takes them again.
-    Refuses { shard: Shard, why: Option<Arc<str>> },
-    /// Its data moved, or were lost on the way.
-    Moved { from: Shard, to: Shard, lost: bool },
-    /// It showed, with others, that this client stood still for so long.
+    /// A new connection. `ends_trouble`: the log has said that there was none.
+    Connected {
+        shard: Shard,
+        run_id: String,
+        age: Duration,
+        ends_trouble: bool,
+    },
+    /// A connection has ended. With the reason, unless this client ended it.
+    Disconnected {
+        shard: Shard,
+        why: Option<String>,
+    },
+    /// The connected voters became a majority, or ceased to be one.
+    Quorum {
+        is_there: bool,
+        missing: Vec<usize>,
+    },
+    /// A voter came back with another server or other data.
+    CameBack {
+        voter: usize,
+        durable: bool,
+        data: Data,
+    },
+    /// A voter became the same server as another, or ceased to be.
+    Twin {
+        voter: usize,
+        twin: Option<usize>,
+    },
+    /// Why a shard takes no new votes; `None` if it takes them again.
+    Refuses {
+        shard: Shard,
+        why: Option<Arc<str>>,
+    },
+    /// Slots of a voter moved. `lost`: their data were lost on the way.
+    Moved {
+        from: Shard,
+        to: Shard,
+        lost: bool,
+    },
+    /// The clocks of a majority showed that this client stood still for so long.
     StoodStill(Duration),
-    /// It is in quarantine, for a new reason or since before the log was to hear of it.
-    Quarantined { voter: usize, quarantined: Quarantined },
-    /// It began, for a reason that it did not have so far.
-    QuarantineBegan { voter: usize, reason: &'static str },
-    /// It is over.
-    QuarantineEnded { voter: usize },
-    /// What its clients believe of the voters that clashes with what this one does; nothing where
-    /// they agree again.
-    Clash { voter: usize, why: Option<Arc<str>> },
-    /// From now on this client counts it in a gauge to which all clients add, or does no more.
-    Counted { voter: usize, gauge: Gauge, is_counted: bool },
+    /// For the log: a voter is in quarantine, for a new reason or since before the log began.
+    Quarantined {
+        voter: usize,
+        quarantined: Quarantined,
+    },
+    /// For the metrics: a quarantine began, for a reason that it did not have before.
+    QuarantineBegan {
+        voter: usize,
+        reason: &'static str,
+    },
+    QuarantineEnded {
+        voter: usize,
+    },
+    /// The clients of a voter have a configuration that clashes; `None` if they agree again.
+    Clash {
+        voter: usize,
+        why: Option<Arc<str>>,
+    },
+    /// This client begins or ceases to count a voter in a gauge.
+    Counted {
+        voter: usize,
+        gauge: Gauge,
+        is_counted: bool,
+    },
 }
 
-/// In what a client counts a voter.
+/// A gauge in which each client counts voters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gauge {
     Clients,
@@ -51,59 +91,61 @@ pub enum Gauge {
     ConfigurationMismatch,
 }
 
-/// Who is to look at once, without waiting for what is told.
+/// The tasks to wake at once, without waiting for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wakes {
-    /// Whoever keeps holds: a voter has come back as another, and what it forgot is to be told
-    /// again, or less is left of their leases than it seemed.
+    /// The keeper of holds: a voter must get back the votes that it forgot, or leases end sooner
+    /// than it seemed.
     pub holds: bool,
-    /// Whoever looks at the quarantines when the next one ends: that is another moment now.
+    /// The task that waits for the next end of a quarantine: that is another moment now.
     pub alarm: bool,
-    /// Whoever compares with new connections what clients believe.
+    /// The task that compares configurations: there is a new connection.
     pub comparison: bool,
 }
 
-/// All that this client has seen of its voters, and what of it is still to be told.
+/// All that this client has observed of its voters, and the changes that are not reported yet.
 #[derive(Debug)]
 pub struct Trust {
     pub(crate) register: Register,
-    voters: Vec<VoterTold>,
-    /// Whether a majority is connected, as the log was told last; nothing until it was.
+    voters: Vec<ReportedVoter>,
+    /// Whether a majority is connected, by the last report; `None` before the first.
     has_quorum: Option<bool>,
-    /// The log is told of quarantines. It is not at first: what else is wrong with the voters is to
-    /// be told before.
+    // Not at first: a client that was given one server twice has another trouble, and the log must
+    // not begin with its quarantine.
+    /// Whether quarantines are reported to the log.
     speaks: bool,
-    /// The client is closed. Its share of what is counted of all clients has been taken back.
+    /// Whether the client is closed, and no longer counts in the gauges.
     pub(crate) is_retired: bool,
-    /// When the first quarantine ends.
+    /// When the next quarantine ends.
     pub(crate) next_end: Option<Moment>,
-    /// For how long this client has stood still in all, as far as its voters have shown it.
+    /// How long this client has stood still in all, as far as its voters have shown it.
     pub(crate) stood_still: Duration,
     wakes: Wakes,
     changes: VecDeque<Change>,
-    /// Somebody tells one of them now, and the others after it.
+    /// Whether some task reports a change now, and will report the others.
     is_telling: bool,
 }
 
-/// What the log and the metrics were told of a voter.
+/// The state of a voter by the last reports.
 #[derive(Debug, Default)]
-struct VoterTold {
-    /// How many connections stand.
+struct ReportedVoter {
+    /// How many connections it has.
     connected: usize,
     was_connected: bool,
     /// The shards that lost their connection and have no new one yet.
     lost: BTreeSet<usize>,
-    /// Those that take no new votes, by what was last heard of them.
+    /// The shards that take no new votes.
     refusing: BTreeSet<usize>,
-    /// Until when its quarantine goes on, and for which reasons so far: each is told once.
+    /// Until when its quarantine goes on.
     quarantined: Option<Moment>,
+    /// The reasons of this quarantine that are reported.
     reasons: BTreeSet<&'static str>,
 }
 
 impl Trust {
-    /// `clusters`: a number for each voter, the same for all that are parts of one cluster.
+    /// `clusters`: a number for each voter, the same for all voters of one cluster.
     pub fn new(clusters: Vec<usize>, quorum: Quorum, suspicion: Suspicion) -> Self {
-        let voters = clusters.iter().map(|_| VoterTold::default()).collect();
+        let voters = clusters.iter().map(|_| ReportedVoter::default()).collect();
         Self {
             register: Register::new(clusters, quorum, suspicion),
             voters,
@@ -118,30 +160,30 @@ impl Trust {
         }
     }
 
-    /// Who is to look at once, by what has changed since this was last asked.
+    /// The tasks to wake for the changes since the last call.
     pub fn take_wakes(&mut self) -> Wakes {
         mem::take(&mut self.wakes)
     }
 
-    /// What is to be told next, unless somebody tells something now, and [goes
-    /// on](Self::tell_more). So whoever waits for a recorder holds up nobody else, and the order
-    /// stays.
+    /// The next change to report, unless another task is reporting.
     pub fn tell(&mut self) -> Option<Change> {
+        // That task [goes on](Self::tell_more) with what is left. So a slow recorder holds up one
+        // task only, and the order stays.
         if self.is_telling { None } else { self.tell_more() }
     }
 
-    /// What is to be told after a change that was.
+    /// The next change, for the task that is reporting.
     pub fn tell_more(&mut self) -> Option<Change> {
         let change = self.changes.pop_front();
         self.is_telling = change.is_some();
         change
     }
 
-    /// A new connection stands. Who is on it is [noted](Self::note_identity) next.
+    /// There is a new connection. The server on it is [noted](Self::note_identity) next.
     pub fn note_connection(&mut self, shard: Shard, identity: &Identity) {
         let voter = &mut self.voters[shard.voter];
-        // The end of what was a warning is one too: `connect` has warned of voters that it did not
-        // reach before it let the log speak.
+        // `connect` has warned of voters that it did not reach before the log began to speak. That
+        // trouble ends here too.
         let is_late = self.speaks && !voter.was_connected;
         let ends_trouble = voter.lost.remove(&shard.number) || is_late;
         voter.was_connected = true;
@@ -154,7 +196,7 @@ impl Trust {
         self.wakes.comparison = true;
     }
 
-    /// A server says who it is, on a new connection or again. Whether its data are to get another
+    /// A server says who it is, on a new connection or again. Whether its data must get another
     /// name.
     pub fn note_identity(
         &mut self,
@@ -187,10 +229,10 @@ impl Trust {
         data.need_a_name()
     }
 
-    /// A connection that was noted has ended; with the reason, unless this side ended it.
+    /// A noted connection has ended. With the reason, unless this client ended it.
     pub fn note_disconnect(&mut self, shard: Shard, why: Option<&str>) {
         self.register.note_disconnect(shard);
-        // It is asked again before it is a voter again.
+        // Whether it takes new votes is asked anew on the next connection.
         self.note_refusal(shard, None, true);
         let voter = &mut self.voters[shard.voter];
         voter.connected = voter.connected.saturating_sub(1);
@@ -198,14 +240,14 @@ impl Trust {
             voter.lost.insert(shard.number);
         }
         self.changes.push_back(Change::Disconnected { shard, why: why.map(str::to_owned) });
-        // Where this side ends the connections, nothing is missing.
+        // A client that closes its connections misses no quorum.
         if why.is_some() && self.has_quorum == Some(true) && !self.is_connected() {
             self.has_quorum = Some(false);
             self.tell_quorum(false);
         }
     }
 
-    /// A voter's data moved from one of its shards to another, or was lost on the way.
+    /// Slots moved from one shard of a voter to another. `lost`: without their data.
     pub fn note_move(&mut self, from: Shard, to: Shard, lost: bool, now: Moment) {
         self.register.note_move(from, to, lost, now);
         self.look(now);
@@ -213,8 +255,8 @@ impl Trust {
         self.changes.push_back(Change::Moved { from, to, lost });
     }
 
-    /// A server answered now, and mostly showed its clock, and which data it has. Fails if it is
-    /// that of another voter, with its number.
+    /// A server answered, usually with its clock and the name of its data. Fails with the number of
+    /// the other voter, if that has the same server.
     pub fn note_answer(
         &mut self,
         shard: Shard,
@@ -230,51 +272,51 @@ impl Trust {
         if emptied || moved {
             self.look(now);
         }
-        // Who had its vote is to have it again.
+        // Holds that had its vote renew, so that it has their votes again.
         self.wakes.holds |= emptied;
         Ok(())
     }
 
-    /// A voter has not got a vote that it gave at this time and should have. Whether it is to tell
-    /// all clients.
+    /// A voter lacks a vote that it gave at this time and should have. Whether its data must get
+    /// another name, which shows that to all clients.
     pub fn note_missing_vote(&mut self, shard: Shard, given: Moment, now: Moment) -> bool {
-        let is_news = self.register.note_missing_vote(shard, given, now);
+        let is_new = self.register.note_missing_vote(shard, given, now);
         self.look(now);
-        is_news
+        is_new
     }
 
-    /// Compares a voter's clock with this client's; whether that changes who is in quarantine.
+    /// Compares a voter's clock with this client's. Whether that changes a quarantine.
     fn note_clock(&mut self, shard: Shard, stamp: Stamp) -> bool {
         let shown = self.register.note_clock(shard, stamp);
         if let Shown::StoodStill(by) = shown {
             self.stood_still = self.stood_still.saturating_add(by);
-            // Every deadline has come nearer: holders renew, or learn that theirs has passed.
+            // All deadlines have come nearer: holds renew, or end.
             self.wakes.holds = true;
             self.changes.push_back(Change::StoodStill(by));
         }
         shown != Shown::Expected
     }
 
-    /// Whether a part of a voter takes no new votes, as it says itself; it does not matter where
-    /// its connection `has_ended`.
+    /// A shard says why it takes no new votes, or takes them. `has_ended`: its connection has, so
+    /// the log says nothing.
     fn note_refusal(&mut self, shard: Shard, why: Option<&Arc<str>>, has_ended: bool) {
         if self.is_retired {
             return;
         }
         let (voter, refusing) = (shard.voter, &mut self.voters[shard.voter].refusing);
         let before = !refusing.is_empty();
-        let is_news = match why {
+        let is_new = match why {
             Some(_) => refusing.insert(shard.number),
             None => refusing.remove(&shard.number),
         };
         let after = !refusing.is_empty();
-        if is_news && !has_ended {
+        if is_new && !has_ended {
             self.changes.push_back(Change::Refuses { shard, why: why.cloned() });
         }
         self.count(voter, Gauge::Refusing, before, after);
     }
 
-    /// Looks which quarantines have begun or ended.
+    /// Finds the quarantines that have begun or ended.
     pub fn look(&mut self, now: Moment) {
         if self.is_retired {
             return;
@@ -282,14 +324,14 @@ impl Trust {
         for voter in 0..self.voters.len() {
             let kept_out = self.register.kept_out_longest(voter, now).map(|it| it.quarantined);
             let until = kept_out.map(|kept_out| now + kept_out.left);
-            let VoterTold { quarantined, reasons, .. } = &mut self.voters[voter];
+            let ReportedVoter { quarantined, reasons, .. } = &mut self.voters[voter];
             if until == *quarantined {
                 continue;
             }
             let before = mem::replace(quarantined, until);
             if let Some(quarantined) = kept_out {
                 let reason = quarantined.why.reason();
-                // Once each, also where a pause of the client hid it for a moment.
+                // Each reason once, even if a pause of the client hid it for a moment.
                 if reasons.insert(reason) {
                     self.changes.push_back(Change::QuarantineBegan { voter, reason });
                     self.tell_quarantine(Change::Quarantined { voter, quarantined });
@@ -304,8 +346,7 @@ impl Trust {
         self.wakes.alarm |= next_end != mem::replace(&mut self.next_end, next_end);
     }
 
-    /// Lets the log hear of quarantines: of those that have begun, and from now on of each. It does
-    /// not before, because a client that is given one server twice has another trouble.
+    /// Reports the current quarantines to the log, and from now on each new one.
     pub fn speak(&mut self, now: Moment) {
         self.speaks = true;
         for voter in 0..self.voters.len() {
@@ -316,14 +357,14 @@ impl Trust {
         }
     }
 
-    /// The client is closed.
+    /// The client is closed, and leaves the gauges.
     pub fn retire(&mut self) {
         if mem::replace(&mut self.is_retired, true) {
             return;
         }
         self.wakes.alarm = true;
         for voter in 0..self.voters.len() {
-            let VoterTold { quarantined, refusing, .. } = &mut self.voters[voter];
+            let ReportedVoter { quarantined, refusing, .. } = &mut self.voters[voter];
             let (quarantined, refusing) = (quarantined.take(), mem::take(refusing));
             self.count(voter, Gauge::Clients, true, false);
             self.count(voter, Gauge::Quarantined, quarantined.is_some(), false);

@@ -1,12 +1,12 @@
-//! Where a voter's clock may be beside the client's.
+//! How far a voter's clock may be from the client's.
 
 use std::time::Duration;
 
 use super::{Register, Shard, Standing, Suspicion};
 use crate::proto::{Drift, Moment, Quarantine, Quorum, moment::length_of};
 
-/// Nanoseconds since the beginning of the client's clock: negative for what was before it, as the
-/// starts of most servers are where that clock is as young as its machine or its process.
+/// Nanoseconds since the beginning of the client's clock.
+// Signed: most servers started before a clock that begins with its machine or its process.
 pub(super) type Nanos = i128;
 
 pub(super) fn nanos(time: Duration) -> i128 {
@@ -17,12 +17,12 @@ pub(super) fn since_beginning(moment: Moment) -> Nanos {
     nanos(moment.since(Moment::BEGINNING))
 }
 
-/// Nothing where it is negative.
+/// Zero if it is negative.
 pub(super) fn length(nanos: i128) -> Duration {
     length_of(nanos.max(0).unsigned_abs())
 }
 
-/// What a server's clock showed since 1970, and between which moments.
+/// What a server's clock showed, since 1970, at some moment between two of the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     pub shown: Duration,
@@ -31,7 +31,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// By how many seconds the clock was ahead of the client's wall clock, which showed that when
+    /// How many seconds the clock was ahead of the client's wall clock, which showed `wall` when
     /// the answer came.
     pub fn ahead_secs(self, wall: Duration) -> f64 {
         let half = self.answered.since(self.asked) / 2;
@@ -39,23 +39,25 @@ impl Stamp {
     }
 }
 
-/// By how many nanoseconds a voter's clock is ahead of the client's: at least, and at most.
+/// How many nanoseconds a voter's clock is ahead of the client's: at least, and at most.
+// A range and no number: the server read its clock at an unknown moment of the round trip. So a
+// slow answer shows less, and never a step that there was not.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     least: i128,
     most: i128,
 }
 
-/// Where a clock may be by what was measured so far, if it runs as clocks do.
+/// Where a clock can be by the measurements so far, if it drifts as allowed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockCourse {
     /// When it was first measured.
     since: Moment,
-    /// By how much it was apart then from those of a majority, if it was.
+    /// How far it was from the clocks of a majority then, if that was too far.
     apart: Option<Duration>,
-    /// By how much it was apart then from another, where no majority was together.
+    /// How far it was from any other clock then, while no majority agreed.
     doubtful: Option<Duration>,
-    /// By how much it stepped ahead when it last moved, if it did not step back.
+    /// Its latest step, if that was ahead.
     step: Option<PauseStep>,
     at: Moment,
     /// When the latest measurement was asked for.
@@ -78,7 +80,7 @@ impl Span {
         i128::midpoint(self.least, self.most)
     }
 
-    /// By how much at least; negative where they may be the same.
+    /// The least distance; negative if they overlap.
     fn apart_from(self, other: Self) -> i128 {
         (self.least - other.most).max(other.least - self.most)
     }
@@ -89,7 +91,9 @@ impl Span {
 }
 
 impl ClockCourse {
-    /// The most by which a clock that is being set right runs fast or slow, in millionths.
+    // Over longer times than a lease a clock must keep to this: `docs/operations.md` has servers set
+    // `maxslewrate 500`, as chrony alone may correct a clock by 8.3 %.
+    /// How fast or slow a clock may run while it is corrected, in millionths.
     const SLEW_PPM: u32 = 500;
 
     fn begin(stamp: Stamp) -> Self {
@@ -98,9 +102,10 @@ impl ClockCourse {
         Self { since: at, apart: None, doubtful: None, step: None, at, asked, span }
     }
 
-    /// Where it may be by now. Within a lease a clock may be as wrong as the drift allows, over
-    /// longer times as one that is being set right.
+    /// Where it can be by now.
     fn span_at(&self, now: Moment, drift: Drift, longest: Duration) -> Span {
+        // Within a lease, as wrong as the drift allows: leases rely on no more. After that only as
+        // a clock that is corrected, or a step of many seconds would be allowed after an idle hour.
         let elapsed = now.since(self.at);
         let beyond = elapsed.saturating_sub(longest);
         let run = |ppm, time| nanos(Drift { ppm, fixed: Duration::ZERO }.over(time));
@@ -108,7 +113,7 @@ impl ClockCourse {
         self.span.widened(slack)
     }
 
-    /// Goes on with a new measurement; by how much it is beyond where it may be, if it is.
+    /// Takes a new measurement. How far it is beyond where the clock can be, if it is.
     fn advance(&mut self, stamp: Stamp, drift: Drift, longest: Duration) -> Option<Duration> {
         let Stamp { asked, answered: now, .. } = stamp;
         let (span, expected) = (Span::of(stamp), self.span_at(now, drift, longest));
@@ -121,52 +126,53 @@ impl ClockCourse {
             self.step = (least > 0).then_some(PauseStep { least, most, after, until: now });
             return Some(length(moved));
         }
-        // They may cross by the fixed part of the drift, and never by more.
+        // Both are true, so the clock is where they overlap. (They may miss each other by the fixed
+        // part of the drift.) So a slow change adds up, and is found in the end.
         self.span =
             Span { least: expected.least.max(span.least), most: expected.most.min(span.most) };
         None
     }
 }
 
-/// By how much a voter's clock stepped ahead of the client's, and when. Where it was the client's
-/// that stood still, all voters' clocks seem to have stepped ahead alike.
+/// A step of a voter's clock ahead of the client's. If the client's clock stood still, the clocks
+/// of all voters seem to have made the same step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PauseStep {
     least: Nanos,
     most: Nanos,
-    /// When what it was measured by before had been asked for: it had not stepped yet.
+    /// When the measurement before left. The clock had not stepped yet.
     after: Moment,
-    /// When it was seen.
+    /// When the step was seen.
     until: Moment,
 }
 
 impl PauseStep {
-    /// What both can be, if they can be one step of the client's clock.
-    fn meet(self, other: Self) -> Option<Self> {
-        let met = Self {
+    /// The overlap of both, if they can be one and the same pause of the client.
+    fn overlap(self, other: Self) -> Option<Self> {
+        let both = Self {
             least: self.least.max(other.least),
             most: self.most.min(other.most),
             after: self.after.max(other.after),
             until: self.until.min(other.until),
         };
-        (met.least <= met.most && met.after <= met.until).then_some(met)
+        (both.least <= both.most && both.after <= both.until).then_some(both)
     }
 }
 
 /// What a voter's clock shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// It is where it may be.
+    /// It is where it can be.
     Expected,
     /// It has moved.
     Moved,
-    /// It has moved, and so have those of a majority, by as much: the client stood still, for no
-    /// longer than this.
+    /// It has moved, and so have the clocks of a majority: the client stood still, for this time at
+    /// most.
     StoodStill(Duration),
 }
 
 impl Register {
-    /// What a voter's clock showed.
+    /// Compares what a voter's clock showed with its course.
     pub fn note_clock(&mut self, shard: Shard, stamp: Stamp) -> Shown {
         let Suspicion { drift, longest, .. } = self.suspicion;
         let standing = self.standing_mut(shard);
@@ -179,6 +185,8 @@ impl Register {
         let step = course.step;
         standing.has_shown = false;
         standing.forgot_before_step = standing.forgot;
+        // A clock that jumped ahead has ended leases too soon: the voter may have given away a vote
+        // of which the holder still counts (law 1).
         let seen = since_beginning(stamp.answered);
         if !crate::mutant!("clock_jump_not_noticed") {
             standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));
@@ -186,21 +194,21 @@ impl Register {
         step.and_then(|step| self.find_pause(shard, step)).map_or(Shown::Moved, Shown::StoodStill)
     }
 
-    /// Where a majority of the voters shows one step, the client stood still. For how long, unless
-    /// that was known: then this is one more server that shows it.
+    /// How long the client stood still, if a majority of the voters shows the same step.
     fn find_pause(&mut self, shard: Shard, latest: PauseStep) -> Option<Duration> {
-        let known = self.pause.filter(|known| known.meet(latest).is_some());
+        // One more server that shows a known pause: leases must not be shortened twice for it.
+        let known = self.pause.filter(|known| known.overlap(latest).is_some());
         let standing = self.standing_mut(shard);
         if let Some(known) = known.filter(|_| standing.is_behind) {
             (standing.is_behind, standing.has_shown) = (false, true);
-            self.acquit(known);
+            self.lift_quarantines(known);
             return None;
         }
         let (mut pause, mut alike) = (latest, Vec::new());
         for (voter, shards) in self.voters.iter().enumerate() {
             let fresh = shards.iter().filter_map(|one| one.clock?.step.filter(|_| !one.has_shown));
-            if let Some(met) = { fresh }.find_map(|step| step.meet(pause)) {
-                pause = met;
+            if let Some(both) = { fresh }.find_map(|step| step.overlap(pause)) {
+                pause = both;
                 alike.push(voter);
             }
         }
@@ -212,17 +220,16 @@ impl Register {
             one.is_behind = one.has_shown || !one.shows(pause);
             one.has_shown |= !one.is_behind;
         }
-        self.acquit(pause);
-        // No less than it stood still.
+        self.lift_quarantines(pause);
+        // The most that it can have been: in doubt, trust ends sooner (law 2).
         Some(length(pause.most))
     }
 
-    /// Takes back the quarantine of whom the client's pause made seem to have moved.
-    ///
-    /// For leases to end sooner, one server of each voter of a majority is enough (law 2). This
-    /// takes all of their servers, so that no lock is on a minority that truly stepped, and no
-    /// other server that says otherwise (law 1).
-    fn acquit(&mut self, pause: PauseStep) {
+    /// Takes back the quarantines of voters whose clocks only seemed to step.
+    fn lift_quarantines(&mut self, pause: PauseStep) {
+        // A lease that ends too soon is safe, so one server of each voter of a majority is enough
+        // for that. A quarantine that ends too soon is not: it takes all servers of a majority, and
+        // no server that contradicts. Two clients held a lock before (`5f6a081b`).
         let by_all = |voter: usize| {
             let mut measured = self.voters[voter].iter().filter(|one| one.clock.is_some());
             measured.all(|one| one.shows(pause)) && !self.voters[voter].is_empty()
@@ -237,16 +244,16 @@ impl Register {
         }
     }
 
-    /// Whether these are a majority of each set. A voter that is alone may be the one that is
-    /// wrong.
+    /// Whether these are a majority of each set, and two at least.
     fn are_majority(&self, which: impl Fn(usize) -> bool) -> bool {
+        // With a single voter nobody can tell whose clock stepped.
         self.quorum.reached(&which) && (0..self.voters.len()).filter(|one| which(*one)).count() > 1
     }
 
-    /// Finds those that are apart where the clocks of a majority are together, now that one of them
-    /// was measured for the first time. The others have gone on since they were. Where no majority
-    /// is together yet, all are doubtful that are apart from any other.
+    /// Finds clocks that are too far from those of a majority, after one was first measured.
     fn compare_clocks(&mut self, now: Moment) {
+        // Until a majority agrees, every clock is doubtful that is far from any other. With one
+        // voter down, one clock that stepped would otherwise make two holders (`c526f210`).
         let Suspicion { drift, longest, .. } = self.suspicion;
         let by_now = |course: &ClockCourse| course.span_at(now, drift, longest);
         let courses = self.standings().filter_map(|standing| standing.clock.as_ref());
@@ -255,6 +262,8 @@ impl Register {
         let median = spans[spans.len() / 2];
         let allowed = nanos(drift.over(longest));
         let is_near = |span: &&Span| (span.middle() - median.middle()).abs() <= allowed;
+        // Any choice of so many voters is a majority. Clocks are counted by server: in a cluster
+        // there are more of them than voters.
         let majority = Quorum::of(spans.len()).enough().max(self.quorum.enough());
         let are_together = spans.iter().filter(is_near).count() >= majority;
         let clocks = self.voters.iter_mut().flatten().filter_map(|other| other.clock.as_mut());
@@ -278,12 +287,12 @@ impl Standing {
         Some((since_beginning(since), Quarantine::ClockApart(apart.or(doubtful)?)))
     }
 
-    /// Its clock stepped ahead as it does where the client stood still.
+    /// Whether its clock made the step of this pause.
     fn shows(&self, pause: PauseStep) -> bool {
-        self.clock.and_then(|course| course.step).and_then(|step| step.meet(pause)).is_some()
+        self.clock.and_then(|course| course.step).and_then(|step| step.overlap(pause)).is_some()
     }
 
-    /// Its clock went right while the client is said to have stood still.
+    /// Whether its clock went on normally during this pause.
     fn contradicts(&self, pause: PauseStep) -> bool {
         let asked_since = self.clock.is_some_and(|course| course.asked > pause.until);
         let after = since_beginning(pause.after);

@@ -1,87 +1,89 @@
-//! Which data a server has: what it had before, or those of another voter.
+//! Which data a server has: its own from before, other ones, or those of another voter.
 
 use std::{sync::Arc, time::Duration};
 
 use super::{Register, Shard, Standing, since_beginning};
 use crate::proto::{Moment, Quarantine};
 
-/// The name of a server's data.
+/// The fingerprint of a server's data.
+// It lives with the data, so it is lost with them. What a server says of its uptime and its disk
+// was wrong too often (design 5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Birth {
-    /// Where the name stands: under another key it may be another one for the same data.
+    /// The key of the fingerprint. Under another key, the same data may have another name.
     pub fingerprint: Arc<str>,
-    /// Behind a `~` what they were called before a client renamed them, and behind a `/` what else
-    /// makes them others.
+    /// `<name>~<former name>/<what else tells the data from others>`; the last two may be missing.
     pub name: Arc<str>,
-    /// How old the fingerprint is. Data of one name grow no younger, unless they are those of an
-    /// earlier moment.
+    // Data of one name get no younger. If they do, they are a copy of an earlier moment.
+    /// How old the fingerprint is.
     pub age: Duration,
-    /// How old it was when the first client looked at it in this life of the server.
+    /// How old it was when a client first looked in this life of the server.
     pub began: Duration,
 }
 
 impl Birth {
-    /// What the fingerprint calls the data, and what else makes them others.
+    /// The name in the fingerprint, and what else tells the data from others.
     fn parts(&self) -> (&str, &str) {
         self.name.split_at(self.name.find('/').unwrap_or(self.name.len()))
     }
 
-    /// What the fingerprint calls the data.
+    /// The name in the fingerprint, with the former name.
     pub(crate) fn data(&self) -> &str {
         self.parts().0
     }
 
-    /// That without what they were called before, and what that is.
+    /// The name, and the former name.
     fn names(&self) -> (&str, Option<&str>) {
         let data = self.data();
         data.split_once('~').map_or((data, None), |(name, before)| (name, Some(before)))
     }
 
-    /// What data are called that are renamed: `fresh` is a name that no others have.
+    /// The new name of data that are renamed. `fresh`: a name that no other data have.
     pub(crate) fn rename(&self, fresh: &str) -> String {
         format!("{fresh}~{}", self.names().0)
     }
 
-    /// Whether the other data have the name of these, or had it before they were renamed. So a
-    /// client that connects after only one of two copies was renamed still finds them.
+    /// Whether the other data have the name of these, or had it before they were renamed.
     fn is_shared_with(&self, other: &Self) -> bool {
+        // Also the former name: a client that connects after only one of two copies was renamed
+        // must still find them (mutant `copy_not_noticed`).
         let (name, (its, before)) = (self.names().0, other.names());
         self.fingerprint == other.fingerprint
             && !name.is_empty()
             && (its == name || before == Some(name))
     }
 
-    /// Data that are called so, and of which no more is known.
+    /// Data with this name, of unknown age.
     fn renamed(&self, data: &str) -> Self {
         let name = format!("{data}{}", self.parts().1).into();
         Self { name, age: Duration::ZERO, began: Duration::ZERO, ..self.clone() }
     }
 }
 
-/// What a server has of the data that it had.
+/// What became of the data of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
     Kept,
     /// They have another name.
     Gone,
-    /// They are those of an earlier moment, and perhaps nobody else can know.
+    /// They are of an earlier moment. Other clients may be unable to know.
     Older,
-    /// They have the name of another voter's, or had it before those were renamed: one of the two
-    /// has a copy of the other's. Which of them, nobody knows.
+    /// Another voter has data of the same name, or had until they were renamed: one of the two has
+    /// a copy. Nobody knows which.
     Shared,
 }
 
 impl Data {
-    /// Whether they are to get another name, by which all clients know.
+    /// Whether they must get another name, which shows the loss to all clients.
     pub fn need_a_name(self) -> bool {
         matches!(self, Self::Older | Self::Shared)
     }
 }
 
 impl Register {
-    /// A server says which data it has; `returned`: for the first time in its life. If they are
-    /// others than before, or younger than this client saw them, then what it had is gone, whatever
-    /// it says of its disk and of its age. The same if another voter has data of that name.
+    /// A server shows its fingerprint. `returned`: for the first time in this life of the server.
+    // Data with another name, a younger fingerprint or the name of another voter's are a loss,
+    // whatever the server says of its disk and its age (mutant `durability_is_believed`).
     pub fn note_data(&mut self, shard: Shard, birth: &Birth, returned: bool, now: Moment) -> Data {
         let standing = self.standing_mut(shard);
         let before = standing.birth.replace(birth.clone());
@@ -101,9 +103,10 @@ impl Register {
         now: Moment,
     ) -> Data {
         let standing = self.standing_mut(shard);
-        if let Some(first) = &mut standing.first_met {
-            // For how long it has kept them all is said by the fingerprint, and not by its
-            // settings.
+        if let Some(first) = &mut standing.first_start {
+            // The fingerprint says how long nothing was lost, and the settings do not. After a
+            // FLUSHALL the first client marked the new data, and the second believed `appendfsync
+            // always` (`0e59406a`).
             first.durable &= crate::mutant!("settings_are_believed");
             first.marked = true;
         }
@@ -121,15 +124,16 @@ impl Register {
             self.note_forgotten(shard, since_beginning(now), why);
             return Data::Gone;
         }
-        // Another client that looked before in this life has made the fingerprint older. One that
-        // goes by other sources may have made it young, and then it tells how old it was before.
+        // After a restart, as old as at the first look in this life: other clients may have made it
+        // older since. Otherwise the older of the two: a client with other sources may have made it
+        // young, and `began` says how old it was before that.
         let age = if returned { birth.began } else { birth.age.max(birth.began) };
         let older = age < before.age && !crate::mutant!("durability_is_believed");
         if older && self.note_loss(shard, now, now) { Data::Older } else { Data::Kept }
     }
 
-    /// Looks for other voters whose data have the name of this one's. Where there are some, both
-    /// may be the copy, and lack the votes that they gave. Whether these are to get another name.
+    /// Looks for other voters with data of the same name. Any of them may be the copy, so all are
+    /// in quarantine. Whether the data of this voter must get another name.
     fn find_shared(&mut self, shard: Shard, now: Moment) -> bool {
         let Some(standing) = self.standing(shard) else { return false };
         let Some((birth, life)) = standing.birth.as_ref().zip(standing.life.as_ref()) else {
@@ -137,14 +141,15 @@ impl Register {
         };
         let (mut found, mut need_a_name) = (Vec::new(), false);
         for (voter, shards) in self.voters.iter().enumerate() {
-            // Parts of one cluster may be on one server, before and after its failover.
+            // Parts of one cluster may share a server, or had one before a failover.
             if self.clusters[voter] == self.clusters[shard.voter] {
                 continue;
             }
             for (number, other) in shards.iter().enumerate() {
                 let its = other.birth.as_ref().zip(other.life.as_ref());
+                // A voter that is not connected may have moved: its server can be at this address.
                 let Some((its, its_life)) = its.filter(|(_, life)| life.is_there) else { continue };
-                // One server by two ways has no second vote anyway.
+                // One server at two addresses has no second vote anyway.
                 if its_life.server() == life.server() || crate::mutant!("copy_not_noticed") {
                     continue;
                 }
@@ -161,17 +166,19 @@ impl Register {
         let at = since_beginning(now);
         for shard in found {
             let standing = self.standing_mut(shard);
-            let is_news = !std::mem::replace(&mut standing.is_shared, true);
-            // It says more than that the server has started again.
-            if is_news && standing.forgot.is_none_or(|(known, _)| known <= at) {
+            let is_new = !std::mem::replace(&mut standing.is_shared, true);
+            // Also in place of another reason of the same moment: it says more than a restart.
+            if is_new && standing.forgot.is_none_or(|(known, _)| known <= at) {
                 standing.forgot = Some((at, Quarantine::Copied));
             }
         }
         need_a_name
     }
 
-    /// A voter has not got a vote that it gave at this time and should have. That is proof against
-    /// one that came back since and said that it forgot nothing. Whether this is news.
+    /// A voter lacks a vote that it gave at this time and should have. Whether that is a new
+    /// finding.
+    // If it came back since, and said that it forgot nothing, this disproves it. Before that, there
+    // may be another reason: an operator may have deleted the record (guarantee 4).
     pub fn note_missing_vote(&mut self, shard: Shard, given: Moment, now: Moment) -> bool {
         let since = self.standing(shard).and_then(|standing| Some(standing.life.as_ref()?.since));
         let came_back = since.filter(|since| given < *since);
@@ -180,24 +187,24 @@ impl Register {
         })
     }
 
-    /// A voter has lost a part of its data, which are to get another name. Whether this is news: it
-    /// is not known to have forgotten since then.
+    /// A voter has lost a part of its data, so they must get another name. Whether that is a new
+    /// finding.
     fn note_loss(&mut self, shard: Shard, since: Moment, now: Moment) -> bool {
         let standing = self.standing_mut(shard);
         let is_known = standing.forgot.is_some_and(|(at, _)| at >= since_beginning(since));
         if !is_known {
-            // Whatever they are called next is another name.
+            // No name is equal to the empty one, so the next one is another.
             standing.birth = standing.birth.take().map(|birth| birth.renamed(""));
             self.note_forgotten(shard, since_beginning(now), Quarantine::Emptied);
         }
         !is_known
     }
 
-    /// An answer says which data a voter has; nothing where the fingerprint is gone. If they are
-    /// not those that it had, what it had is gone, and what it says from now on counts as if it
-    /// were new. Whether that is news: while there is no fingerprint nobody knows whether they are
-    /// deleted again.
+    /// An answer carries the name of a voter's data; empty if the fingerprint is gone. Whether that
+    /// is a new finding.
     pub fn note_data_name(&mut self, shard: Shard, data: &str, now: Moment) -> bool {
+        // Not just at each look, every ten seconds: in between a voter that was flushed could give
+        // a lock twice (mutant `deleted_data_not_noticed`).
         let standing = self.standing_mut(shard);
         let Some(known) = standing.birth.take() else { return false };
         let is_same = known.data() == data && !data.is_empty();
@@ -209,13 +216,15 @@ impl Register {
         standing.is_shared = false;
         let why = standing.why_others(&known);
         self.note_forgotten(shard, since_beginning(now), why);
+        // While there is no fingerprint, each answer looks like another deletion.
         !known.data().is_empty()
     }
 }
 
 impl Standing {
-    /// Why it has forgotten where it has other data than `before`.
+    /// The reason for a quarantine because of other data than `before`.
     fn why_others(&self, before: &Birth) -> Quarantine {
+        // A client has renamed a copy: that is no new loss.
         let renamed = self.birth.as_ref().and_then(|birth| birth.names().1);
         match self.forgot {
             Some((_, Quarantine::Copied)) if renamed == Some(before.names().0) => {

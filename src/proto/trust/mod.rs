@@ -1,4 +1,4 @@
-//! Which voters may have forgotten votes, by what this client has seen of them.
+//! Which voters may have forgotten votes, by what this client has observed.
 
 mod changes;
 mod clocks;
@@ -19,21 +19,24 @@ pub use self::{
 };
 use super::{Cause, Drift, Moment, Quarantine, Quarantined, Quorum, RestartGuard, Side, Verdict};
 
-/// By which settings a voter is suspected, and for how long.
+/// The settings for quarantines.
 #[derive(Clone, Copy, Debug)]
 pub struct Suspicion {
     pub guard: RestartGuard,
-    /// The longest lease that anybody asks for: then whatever was forgotten has ended.
+    // The model of holds finds that one tick less than the validity is too short, and the lease of
+    // another client may be as long as this.
+    /// The longest lease of any client, and the length of a quarantine.
     pub longest: Duration,
     pub drift: Drift,
 }
 
-/// A voter's quarantine.
+/// A voter's quarantine, and when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptOut {
     pub quarantined: Quarantined,
-    /// From then on nobody counts a grant that it may have forgotten. It may be still to come,
-    /// where its server took over from another, by which some clients may yet be given votes.
+    // It may lie ahead: after a failover, clients that are cut off with the old server may still
+    // get votes from it.
+    /// From this moment on, nobody counts a vote that the voter may have forgotten.
     pub forgot: Moment,
 }
 
@@ -42,76 +45,76 @@ impl KeptOut {
         Self { quarantined: Quarantined { why, left }, forgot }
     }
 
-    /// What a grant counts for that does not count.
+    /// The verdict in place of a grant.
     pub fn verdict(self) -> Verdict {
         Verdict::Unknown(Cause::Quarantined(self.quarantined))
     }
 }
 
-/// A part of a voter that forgets as one: there is one, unless the voter is spread over the servers
-/// of a cluster.
+/// A part of a voter that forgets as a whole. A voter has one, unless it is a part of a cluster
+/// with several servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shard {
     pub voter: usize,
     pub number: usize,
 }
 
-/// Which server a voter is, and whether it may have forgotten.
+/// What a server says about itself on a new connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Another value after every restart; equal for two addresses of one server.
+    /// Another value after every restart. The same for all addresses of one server.
     pub run_id: String,
-    /// Which data it has, where that is known.
+    /// Its fingerprint, if there is one.
     pub birth: Option<Birth>,
-    /// For how long at least it has had them, and has forgotten nothing of them; where there is no
-    /// fingerprint, for how long it says that it has run.
+    /// How long at least its data have lost nothing. Without a fingerprint: its uptime.
     pub age: Duration,
-    /// It writes every change to disk before it answers, so a restart forgets nothing
-    /// (`appendonly yes` and `appendfsync always`).
+    /// Whether it writes every change to disk before it answers, so that a restart forgets nothing.
     pub durable: bool,
-    /// It took over from another server, whose grants some clients may have gone on counting for so
-    /// long afterwards; zero where it is not known that it did.
+    /// How long some clients may still count the grants of the server that it took over from. Zero
+    /// if it took over from none.
     pub overlap: Duration,
-    /// Why it takes no new votes, though it answers.
+    /// Why it takes no new votes, although it answers.
     pub refuses: Option<Arc<str>>,
-    /// How much of its memory it uses, in thousandths, where that has a limit.
+    /// How much of its memory it uses, in thousandths, if there is a limit.
     pub memory: Option<u32>,
 }
 
-/// All voters, as this client has seen them.
+/// All that this client has observed of its voters.
 #[derive(Debug)]
 pub struct Register {
     suspicion: Suspicion,
     quorum: Quorum,
-    /// Each by its shards.
+    /// The shards of each voter.
     voters: Vec<Vec<Standing>>,
-    /// The cluster that each voter is a part of; those of one may share servers.
+    /// The cluster of each voter. Voters of one cluster may share servers.
     clusters: Vec<usize>,
-    /// Who came to a server that another voter had already, and which one that is.
+    /// The shards that came to the server of another voter, and that voter.
     twins: Vec<(Shard, usize)>,
-    /// What has moved from one shard to another, and when that was seen; not for longer than the
-    /// longest lease.
+    /// The slots that moved from one shard to another within a longest lease, and when.
     moves: Vec<(Shard, Shard, Moment)>,
-    /// The latest time for which the client is known to have stood still.
+    /// The latest pause of this client.
     pause: Option<PauseStep>,
 }
 
+/// What this client has observed of one shard.
 #[derive(Clone, Debug, Default)]
 struct Standing {
     life: Option<Life>,
     birth: Option<Birth>,
-    /// They, in this life of the server, were found to be another voter's, too.
+    /// Whether another voter had the same data, in this life of the server.
     is_shared: bool,
-    first_met: Option<Start>,
+    first_start: Option<Start>,
     forgot: Option<(Nanos, Quarantine)>,
-    /// The same before its clock stepped ahead at last.
+    // If the step turns out to be a pause of this client, the quarantine for it is taken back, and
+    // an earlier one must go on.
+    /// The value of `forgot` before the clock's latest step.
     forgot_before_step: Option<(Nanos, Quarantine)>,
-    /// For so long after the server took over, its predecessor's grants may have been counted.
+    /// How long after the server took over its predecessor's grants may have counted.
     overlap: Duration,
     clock: Option<ClockCourse>,
-    /// Its latest step is that of a pause of the client's.
+    /// Whether its latest step was a pause of this client.
     has_shown: bool,
-    /// It has not shown the client's latest pause yet.
+    /// Whether it has not shown this client's latest pause yet.
     is_behind: bool,
 }
 
@@ -120,25 +123,26 @@ struct Standing {
 struct Life {
     run_id: String,
     durable: bool,
-    /// Since when it is this server, as far as is known.
+    /// Since when the voter is this server, as far as this client knows.
     since: Moment,
-    /// A connection to it stands.
+    /// Whether it is connected.
     is_there: bool,
 }
 
-/// What a voter said of its start when this client met it. Neither a start that it has seen nor
-/// another way of writing changes what may have been forgotten before.
+/// What a voter said of its start when this client first saw it.
+// Kept as it was then. A restart of another voter ended a quarantine once, and so did `CONFIG SET`
+// of a voter that had forgotten: what counts is what might have been forgotten before (`44a6e7a7`).
 #[derive(Clone, Copy, Debug)]
 struct Start {
-    /// It was not later than this.
+    /// It started at this moment or earlier.
     at: Nanos,
-    /// It forgets nothing, as far as it says itself.
+    /// Whether it forgets nothing by a restart, as it says.
     durable: bool,
-    /// As that of its standing.
+    /// The overlap of its standing.
     overlap: Duration,
-    /// For how long it had been known then. Nothing: nobody had met it before.
+    /// How long clients had known it. Zero if this client is the first.
     age: Duration,
-    /// By its fingerprint, and not by what the server says of itself.
+    /// Whether that is from its fingerprint, and not from its uptime.
     marked: bool,
 }
 
@@ -146,25 +150,26 @@ impl Register {
     /// Servers that are started together start within this time.
     const TOGETHER: Duration = Duration::from_secs(5);
 
-    /// And are marked by their first client within this time. A hold may have been given since, by
-    /// one that has come back without it.
+    // Shorter, as clients mark all voters at once. Within five seconds of the first client, a voter
+    // could give a vote, come back empty, and count for clients that connect then (`139c347a`).
+    /// Voters that are started together are marked by another client within this time.
     const MARKED_TOGETHER: Duration = Duration::from_secs(1);
 
-    /// `clusters`: a number for each voter, the same for all that are parts of one cluster.
+    /// `clusters`: a number for each voter, the same for all voters of one cluster.
     pub fn new(clusters: Vec<usize>, quorum: Quorum, suspicion: Suspicion) -> Self {
         let voters = vec![vec![Standing::default()]; clusters.len()];
         let (twins, moves) = (Vec::new(), Vec::new());
         Self { suspicion, quorum, voters, clusters, twins, moves, pause: None }
     }
 
-    /// The server that [`note_server`](Self::note_server) is about took over from another, whose
-    /// grants some clients may have gone on counting for so long. To be called before.
+    /// Some clients may still count the grants of the server that this one took over from. To be
+    /// called before [`note_server`](Self::note_server).
     pub fn note_overlap(&mut self, shard: Shard, overlap: Duration) {
         self.standing_mut(shard).overlap = overlap;
     }
 
-    /// A new connection stands, and the server on it says who it is. `durable`: it forgets nothing
-    /// by a restart. Whether it came back as another.
+    /// The server on a new connection says who it is. `durable`: it forgets nothing by a restart.
+    /// Whether it came back as another.
     pub fn note_server(
         &mut self,
         shard: Shard,
@@ -181,16 +186,19 @@ impl Register {
         let returned = before.as_ref().is_some_and(|before| before.run_id != run_id);
         if before.is_none() {
             let (at, age, marked) = (since_beginning(now) - nanos(uptime), uptime, false);
-            standing.first_met = Some(Start { at, durable, overlap, age, marked });
+            standing.first_start = Some(Start { at, durable, overlap, age, marked });
         }
         if returned && crate::mutant!("clock_is_met_anew") {
             standing.clock = None;
         }
+        // Before and now: settings of now say nothing about the file that the server started with.
         let is_durable = durable && before.is_some_and(|before| before.durable);
         if returned && !is_durable && !crate::mutant!("restart_not_noticed") {
-            // By the uptime it was earlier; that goes by a clock which may be set after a start.
+            // From now, although the start was earlier: the uptime goes by a clock that may be set
+            // after the start (`0f5306eb`).
             let (at, why) = (since_beginning(now) + nanos(overlap), Quarantine::Restarted);
             self.note_forgotten(shard, at, why);
+            // Slots that moved away within a longest lease took along what was forgotten here.
             let longest = self.suspicion.longest;
             let heirs = self
                 .moves
@@ -204,21 +212,20 @@ impl Register {
         returned
     }
 
-    /// The connection to a server has ended. Until it stands again nobody knows which server has
-    /// the data that this one had.
+    /// The connection to a server has ended. Until there is a new one, nobody knows which server
+    /// has its data.
     pub fn note_disconnect(&mut self, shard: Shard) {
         if let Some(life) = &mut self.standing_mut(shard).life {
             life.is_there = false;
         }
     }
 
-    /// What one shard of a voter had another has now; where it was `lost` on the way, the other
-    /// knows nothing of it, though it is the server that it was. From a shard to itself: another
-    /// server has it.
+    /// Slots have moved from one shard of a voter to another; to itself if another server took
+    /// over. `lost`: their data were lost on the way.
     pub fn note_move(&mut self, from: Shard, to: Shard, lost: bool, now: Moment) {
         let suspected = self.suspected(from);
         if from == to {
-            // Its clock is another one, too.
+            // Another server has another clock: the old course would take it for one that moved.
             self.standing_mut(to).clock = None;
         }
         if lost {
@@ -229,7 +236,7 @@ impl Register {
         if let Some((at, why)) = suspected {
             self.note_forgotten(to, at, why);
         }
-        // What the first forgot before that may come to light later.
+        // The client may learn later that the first shard had forgotten before.
         let longest = self.suspicion.longest;
         self.moves.retain(|(_, _, at)| now.since(*at) < longest);
         self.moves.push((from, to, now));
@@ -237,15 +244,16 @@ impl Register {
 
     fn note_forgotten(&mut self, shard: Shard, at: Nanos, why: Quarantine) {
         let standing = self.standing_mut(shard);
+        // The later one lasts longer. An earlier one must not shorten it.
         if standing.forgot.is_none_or(|(known, _)| known < at) {
             standing.forgot = Some((at, why));
         }
     }
 
-    /// Whether, and why, the voter's grants to requests of that moment do not count for new holds.
-    /// When they are heard says nothing: a slow answer may be one that was given in quarantine, by
-    /// a voter that has forgotten again since.
+    /// The quarantine in which grants to requests of that moment do not count for new holds.
     pub fn kept_out(&self, shard: Shard, sent: Moment) -> Option<KeptOut> {
+        // By when the request left, and not by when the answer came: a slow answer may have been
+        // given in the quarantine, by a voter that has forgotten again since (model of holds).
         if self.suspicion.guard == RestartGuard::Off {
             return None;
         }
@@ -259,7 +267,7 @@ impl Register {
         (left > 0).then(|| KeptOut::new(why, length(left), forgot))
     }
 
-    /// The same of that shard of a voter which is kept out for longest.
+    /// The longest quarantine of any shard of a voter.
     pub fn kept_out_longest(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
         let shards = 0..self.voters[voter].len();
         let kept_out = shards.filter_map(|number| self.kept_out(Shard { voter, number }, sent));
@@ -268,6 +276,7 @@ impl Register {
 
     fn suspected(&self, shard: Shard) -> Option<(Nanos, Quarantine)> {
         let standing = self.standing(shard)?;
+        // The latest reason lasts the longest.
         let reasons = [standing.apart(), self.young(standing), standing.forgot];
         reasons.into_iter().flatten().max_by_key(|(forgot, _)| *forgot)
     }
@@ -288,17 +297,17 @@ impl Register {
         self.voters.iter().flatten()
     }
 
-    /// Whether a voter may have had votes before its start: others have run for longer. That all
-    /// started together is believed only where none has run for as long as a lease lasts, and none
-    /// has what it had before.
+    /// Whether a voter may have forgotten votes at its start, because others have run for longer.
     fn young(&self, standing: &Standing) -> Option<(Nanos, Quarantine)> {
-        let start = standing.first_met.filter(|start| !start.durable)?;
-        let starts = self.standings().filter_map(|standing| standing.first_met);
-        // A server may say that it is older than clients know the others to be.
+        // That all voters started together is believed only if none has run for a whole lease, and
+        // none has kept its data. Otherwise a hold may be older than this voter.
+        let start = standing.first_start.filter(|start| !start.durable)?;
+        let starts = self.standings().filter_map(|standing| standing.first_start);
+        // The uptime of a server may be longer than the time for which clients know the others.
         let mut comparable = starts.filter(|other| other.marked || !start.marked);
-        // Whoever leaves its fingerprint on a majority is the first client of these, however long
-        // that takes it. Those that others have marked before may have given votes since, with one
-        // that came back empty.
+        // A client that marked a majority is their first client, however long that took: there is
+        // no older hold. Voters that others marked before may have given votes since then, together
+        // with one that came back empty (`1aa30c6d`).
         let by_start = !start.marked || self.quorum.reached(|voter| self.is_new(voter));
         let is_later = comparable.any(|other| {
             let by_start = by_start && (!start.marked || other.is_new());
@@ -310,9 +319,9 @@ impl Register {
             .then_some((start.at + nanos(start.overlap), Quarantine::Young))
     }
 
-    /// Whether this client was the first that met the voter.
+    /// Whether this client marked the voter.
     fn is_new(&self, voter: usize) -> bool {
-        let mut starts = self.voters[voter].iter().filter_map(|standing| standing.first_met);
+        let mut starts = self.voters[voter].iter().filter_map(|standing| standing.first_start);
         starts.any(Start::is_new)
     }
 }
@@ -334,7 +343,7 @@ impl Life {
     }
 }
 
-/// What stays of a run id from one promotion of the server to the next.
+/// The part of a run id that a promotion of the server does not change.
 fn server(run_id: &str) -> &str {
     run_id.split_once('/').map_or(run_id, |(server, _)| server)
 }
@@ -342,13 +351,13 @@ fn server(run_id: &str) -> &str {
 // Voters that are one server.
 
 impl Register {
-    /// Whose server this voter has come to, if that is another's: it has no vote of its own there.
+    /// The other voter that had this server first, if there is one. Then this voter has no vote.
     pub fn twin(&self, shard: Shard) -> Option<usize> {
         self.twins.iter().find(|(twin, _)| *twin == shard).map(|(_, other)| *other)
     }
 
-    /// Whether two voters are parts of one cluster in different sets: other keys, and so other
-    /// votes, though they may be on one server.
+    /// Whether two voters are parts of one cluster in different sets. They have other keys, and so
+    /// other votes, even on one server.
     pub fn are_apart(&self, one: usize, other: usize) -> bool {
         let sides = [one, other].map(|voter| self.quorum.side(voter));
         let share_a_set = matches!(sides, [Some(one), Some(other)] if one == other)
@@ -356,9 +365,10 @@ impl Register {
         self.clusters[one] == self.clusters[other] && !share_a_set
     }
 
-    /// Looks for voters that are one server. Who comes to another's or leaves it, or has it alone
-    /// from then on, counts as one that has forgotten: the server does not know the votes that the
-    /// voter gave before, and what it granted to the other is not to be counted a second time.
+    /// Looks for voters that are one server.
+    // When a voter becomes or ceases to be a twin, it is in quarantine: the server does not know
+    // the votes that this voter gave elsewhere, and has granted to the other what it would be asked
+    // for.
     fn compare_servers(&mut self, now: Moment) {
         let after = self.find_twins();
         let before = std::mem::replace(&mut self.twins, after.clone());
@@ -380,6 +390,7 @@ impl Register {
                     && theirs.server() == life.server()
                     && (theirs.since, *other) < (life.since, *shard)
             });
+            // The voter that had the server first keeps its vote, as holds may rely on it.
             let first = same.min_by_key(|(other, theirs)| (theirs.since, *other));
             first.map(|(other, _)| (*shard, other.voter))
         };
