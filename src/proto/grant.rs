@@ -28,10 +28,8 @@ pub enum GrantNext {
     /// Send the token to these voters, with a renewal of the hold.
     Store(Token, Vec<usize>),
     /// Ask these voters for other slots, none before its floor.
-    AskForSlots {
-        floors: Slots,
-        voters: Vec<usize>,
-    },
+    AskForSlots { floors: Slots, voters: Vec<usize> },
+    /// A majority stores the token, and gives the same slots.
     Done(Granted),
     /// The lock is lost. With the votes for the token, if too few voters store it.
     Lost(Loss, Option<Votes>),

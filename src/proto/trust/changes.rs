@@ -16,70 +16,31 @@ use crate::proto::{Moment, Quarantined, Quorum};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A new connection. `ends_trouble`: the log has said that there was none.
-    Connected {
-        shard: Shard,
-        run_id: String,
-        age: Duration,
-        ends_trouble: bool,
-    },
+    Connected { shard: Shard, run_id: String, age: Duration, ends_trouble: bool },
     /// A connection has ended. With the reason, unless this client ended it.
-    Disconnected {
-        shard: Shard,
-        why: Option<String>,
-    },
+    Disconnected { shard: Shard, why: Option<String> },
     /// The connected voters became a majority, or ceased to be one.
-    Quorum {
-        is_there: bool,
-        missing: Vec<usize>,
-    },
+    Quorum { is_there: bool, missing: Vec<usize> },
     /// A voter came back with another server or other data.
-    CameBack {
-        voter: usize,
-        durable: bool,
-        data: Data,
-    },
+    CameBack { voter: usize, durable: bool, data: Data },
     /// A voter became the same server as another, or ceased to be.
-    Twin {
-        voter: usize,
-        twin: Option<usize>,
-    },
+    Twin { voter: usize, twin: Option<usize> },
     /// Why a shard takes no new votes; `None` if it takes them again.
-    Refuses {
-        shard: Shard,
-        why: Option<Arc<str>>,
-    },
+    Refuses { shard: Shard, why: Option<Arc<str>> },
     /// Slots of a voter moved. `lost`: their data were lost on the way.
-    Moved {
-        from: Shard,
-        to: Shard,
-        lost: bool,
-    },
+    Moved { from: Shard, to: Shard, lost: bool },
     /// The clocks of a majority showed that this client stood still for so long.
     StoodStill(Duration),
     /// For the log: a voter is in quarantine, for a new reason or since before the log began.
-    Quarantined {
-        voter: usize,
-        quarantined: Quarantined,
-    },
+    Quarantined { voter: usize, quarantined: Quarantined },
     /// For the metrics: a quarantine began, for a reason that it did not have before.
-    QuarantineBegan {
-        voter: usize,
-        reason: &'static str,
-    },
-    QuarantineEnded {
-        voter: usize,
-    },
+    QuarantineBegan { voter: usize, reason: &'static str },
+    /// A quarantine ended.
+    QuarantineEnded { voter: usize },
     /// The clients of a voter have a configuration that clashes; `None` if they agree again.
-    Clash {
-        voter: usize,
-        why: Option<Arc<str>>,
-    },
+    Clash { voter: usize, why: Option<Arc<str>> },
     /// This client begins or ceases to count a voter in a gauge.
-    Counted {
-        voter: usize,
-        gauge: Gauge,
-        is_counted: bool,
-    },
+    Counted { voter: usize, gauge: Gauge, is_counted: bool },
 }
 
 /// A gauge in which each client counts voters.
