@@ -1,15 +1,15 @@
--- What an election does besides the scripts of a mutex, by which it ends and is inspected.
+-- What an election needs besides the scripts of a mutex, which release and inspect it.
 
 ----
--- election/acquire: asks for the vote for a candidate, as mutex/acquire does. Its value stands in
--- the record, for as long as the vote.
--- Observers get no message: nobody leads before the winner confirms it by a renewal.
+-- election/acquire: requests the vote for a candidate, as mutex/acquire does. The record has its
+-- value in place of a count.
+-- Observers get no message: nobody leads before the winner confirms it with a renewal.
 -- libraries: expire, time, fence, holder, vote, queue, call, enter, take, bid, ask, each
 -- KEYS, for each request: lock, queue, alive, fence
 -- ARGV, for all requests: calls, lease_ms, keep_ms, wait_ms
 -- ARGV, for each request: hold, floor, ticket, value
---   floor, keep_ms, ticket: as in mutex/acquire; value: its version, a blank, and what the leader
---   says of itself
+--   floor, keep_ms, ticket: as in mutex/acquire
+--   value: its version, a blank, and the leader's value
 -- returns, for each request: code, ms, id, token, ticket
 --   as mutex/acquire
 -- atomic, because two waiters that look before either is entered would both be the last.
@@ -24,14 +24,14 @@ end
 return each(4, 4, 4, 5, acquire)
 
 ----
--- election/renew: as mutex/renew, with the value of the leader in place of a count: it is stored
--- where the voter knows none of its version or a later one.
+-- election/renew: as mutex/renew, with the value of the leader in place of a count. It is stored
+-- unless the voter has one of this version or a later one.
 -- libraries: expire, time, fence, holder, vote, renew, publish, each
 -- KEYS, for each request: lock, revoked, fence
 -- ARGV, for all requests: lease_ms, keep_ms, publish
 -- ARGV, for each request: hold, token, value, news, anew
---   value: its version, a blank, and what the leader says of itself; news: the channel of
---   observers, who get a message when the vote is given or the value changes; anew: as mutex/renew
+--   value: its version, a blank, and the leader's value; news: the channel of observers, who get a
+--   message when the vote is given or the value changes; anew: as mutex/renew
 -- returns, for each request: code, ms, id
 --   as mutex/renew
 -- atomic, because a late renewal that looks at the version before a later one is stored would
@@ -52,11 +52,13 @@ local function renew(key, args, arg)
   if by and by ~= hold then
     return 0, redis.call('PTTL', lock), by
   end
+  -- A late renewal must not bring an earlier value back.
   if by and version(stands) >= version(value) then
     value = stands
   end
   local code, ms, id =
     renew_only(lock, fence, lease_ms, keep_ms, hold, value, token, by, stands, anew)
+  -- Also if the vote is given anew: an observer may have taken this leader for gone.
   if code == 1 and value ~= stands then
     announce(publish, news, '0')
   end
@@ -66,7 +68,7 @@ end
 return each(3, 3, 5, 3, renew)
 
 ----
--- election/look: tells who has the vote, and what it says of itself; changes nothing.
+-- election/look: returns who has the vote, and its value; changes nothing.
 -- libraries: holder, each
 -- KEYS, for each request: lock
 -- ARGV, for all requests: none

@@ -1,7 +1,8 @@
--- What scripts of several kinds are made of.
+-- Code that scripts of several kinds share.
 
 ----
--- time: one moment for the whole of a script, by this voter's clock.
+-- time: one moment for the whole script, by this voter's clock. Read once, as two moments could
+-- find a place alive and then ended; and only if asked for, as TIME is a command like any other.
 local asked_ms
 local function now_ms()
   if not asked_ms then
@@ -12,7 +13,8 @@ local function now_ms()
 end
 
 ----
--- expire: gives a record that was just written its end, or takes it back: none stays without one.
+-- expire: gives a record that was just written its expiry. If that fails, as for a user without
+-- the right to PEXPIRE, deletes the record: none stays for ever (law 6).
 local function expire(key, ms)
   local done = redis.pcall('PEXPIRE', key, ms)
   if type(done) == 'table' and done.err then
@@ -22,8 +24,8 @@ local function expire(key, ms)
 end
 
 ----
--- publish: tells those who listen to a channel. `publish` is PUBLISH or SPUBLISH. Where the server
--- does not know the command, or does not allow it, nobody can listen that way either.
+-- publish: publishes a message. `publish` is PUBLISH or SPUBLISH. If the server does not know the
+-- command, or does not allow it, clients cannot subscribe that way either, so PUBLISH will do.
 local function announce(publish, channel, message)
   local told = redis.pcall(publish, channel, message)
   if type(told) == 'table' and told.err then
@@ -32,16 +34,15 @@ local function announce(publish, channel, message)
 end
 
 ----
--- each: runs `run` once per request, with what stands in KEYS and in the arguments before its own
--- entries: a request owns `keys_each` of KEYS and, behind the `shared` ones, `args_each` of the
--- arguments. It adds `width` entries, at most five, to the flat reply. One that raises an error, or
--- lacks an entry, answers -1, 0, the message, and harms no other: at a nil the server would end the
--- whole reply.
--- With one key more than the requests have, that is the fingerprint of this voter's data: the reply
--- has one entry more, what the data are called; '' where that is gone. A packed reply, one text,
--- costs the client less to read, and a packed argument less to write: the arguments behind the
--- shared ones may be one. Where there is no cmsgpack, as in voters inside a process, replies are
--- the list itself.
+-- each: runs `run` once per request, with the offsets of its keys and arguments: a request has
+-- `keys_each` of KEYS and, behind the `shared` arguments, `args_each` of ARGV. It adds `width`
+-- entries, at most five, to the flat reply. A request that raises an error, or lacks an entry,
+-- answers -1, 0 and the message, and harms no other: at a nil the server would end the whole reply.
+-- If there is one key more than the requests have, that is the fingerprint of this voter's data.
+-- Then the reply has one entry more, the name of the data, or '' if the fingerprint is gone.
+-- A packed reply is one text, which costs the client less to read. Likewise the arguments behind
+-- the shared ones may be packed into one. Voters inside a process have no cmsgpack: there the reply
+-- is the list itself.
 local msgpack = rawget(_G, 'cmsgpack')
 
 local function each(keys_each, shared, args_each, width, run)
@@ -52,6 +53,7 @@ local function each(keys_each, shared, args_each, width, run)
   for request = 0, #KEYS / keys_each - 1 do
     local ok, a, b, c, d, e =
       pcall(run, request * keys_each, args, first_arg + request * args_each)
+    -- A request is what it would be alone: an error of one must not end the others.
     if a == nil or b == nil or c == nil or width > 3 and d == nil or width > 4 and e == nil then
       ok, a = false, ok and 'a part of the answer is missing' or a
     end
@@ -79,8 +81,8 @@ end
 -- holder: the record of a hold that excludes all others is a hash with one field, the hold, and its
 -- count. It expires with the lease.
 
--- Who has the vote, and its count. In the record of a RReadWriteLock of Redisson a field `mode`
--- stands before the holds.
+-- The hold that has the vote, and its count. The record of a RReadWriteLock of Redisson has a field
+-- `mode` before its holds, which is none.
 local function holder(lock)
   local record = redis.call('HGETALL', lock)
   if record[1] == 'mode' and record[3] then
@@ -90,8 +92,8 @@ local function holder(lock)
 end
 
 ----
--- fence: the number of the latest hold that had this vote, which grows from one to the next. '' for
--- the floor, or for the token: the hold asks for none. '' for `keep_ms`: the number stays for ever.
+-- fence: the number of the latest hold that had this vote. It grows from hold to hold (law 3). A
+-- floor or token of '': the hold wants no token. A `keep_ms` of '': the number never expires.
 local function store(fence, token, keep_ms)
   local text = string.format('%.0f', token)
   if keep_ms == '' then
@@ -102,8 +104,8 @@ local function store(fence, token, keep_ms)
   return text
 end
 
--- A hold has so many numbers, of which this is the last: tasks of its client may have it one after
--- the other, each with a number of its own. As `Token::BLOCK`.
+-- A hold has so many numbers, and the last of them is stored: tasks of its client can have the hold
+-- one after the other, each with a number of its own (design 10). The same as `Token::BLOCK`.
 local BLOCK = 64
 
 local DAY_MS = 24 * 3600 * 1000
@@ -114,8 +116,9 @@ local function exceeds(number, other)
   return #number > #other or #number == #other and number > other
 end
 
--- A floor no further ahead of this voter's clock than half of the time that a number is remembered:
--- when it has been forgotten, clocks that are right have passed it.
+-- Limits a floor to this voter's clock plus half of the time for which a number is kept. A client
+-- whose clock is years ahead would otherwise raise the tokens by years, and they would fall once
+-- the number is forgotten. So limited, right clocks have passed it by then.
 local most
 local function bounded(floor, keep_ms)
   if not most then
@@ -125,24 +128,25 @@ local function bounded(floor, keep_ms)
   return exceeds(floor, most) and most or floor
 end
 
--- The last number of the block after the latest, which is stored.
+-- Counts on from the latest number, by a whole block.
 local function number_after(fence, latest, keep_ms)
   latest = tonumber(latest)
   if not (latest + BLOCK < 2 ^ 53) then
-    -- From there on numbers are not told apart any more. No voter counts so far: somebody else
-    -- wrote that. What is stored now is the floor, so that this is not said for ever.
+    -- From there on doubles are not exact, so two tokens could be equal. No voter counts so far:
+    -- somebody else wrote that. The floor is stored by now, so the next request does not fail.
     error('the fencing tokens of this lock are used up: they begin anew', 0)
   end
   return store(fence, latest + BLOCK, keep_ms)
 end
 
--- The number of a hold that is given the vote now.
+-- The number of a hold that gets the vote now.
 local function number(fence, floor, keep_ms)
   if floor == '' then
     return ''
   end
   floor = bounded(floor, keep_ms)
-  -- One command, as the floor is nearly always above the latest.
+  -- One command in place of two, as the floor is nearly always above the latest number. Otherwise
+  -- `number_after` writes once more.
   local latest
   if keep_ms == '' then
     latest = redis.call('SET', fence, floor, 'GET')
@@ -155,14 +159,15 @@ local function number(fence, floor, keep_ms)
   return number_after(fence, latest, keep_ms)
 end
 
--- The number of a hold that has the vote already.
+-- The number of a hold that already has the vote. A request that runs twice must not get another
+-- one (law 5, mutant `token_counts_twice`).
 local function number_again(fence, floor, keep_ms)
   local latest = floor ~= '' and redis.call('GET', fence)
   return latest or number(fence, floor, keep_ms)
 end
 
--- The hold that has the vote goes by this number, which is not forgotten meanwhile. What is none,
--- or has another type, no lock has written: a hold does not end by it.
+-- Stores the token of the hold that has the vote, and keeps it from expiring. A value that is no
+-- number, or of another type, was written by no lock: a hold must not end because of it.
 local function raise(fence, token, keep_ms)
   if token == '' then
     return
@@ -179,11 +184,12 @@ local function raise(fence, token, keep_ms)
 end
 
 ----
--- vote: gives the vote to one who excludes all others, and keeps it. What came as a
--- text is passed on as one: a server takes long to write a number.
+-- vote: gives the vote to a hold that excludes all others, and keeps it. Times that came as text
+-- are passed on as text, as a server takes long to write a number.
 
--- Keeps a vote; never shortens what is left of its lease. To be the first write of a script: a
--- server that is full refuses that where it could take memory, and none that follows.
+-- Keeps a vote, and never shortens its lease: a late request with a shorter one would end it under
+-- a hold that relies on more (law 7). It must be the first write of a script: a full server refuses
+-- writes that could take memory, but none after a first write that takes none.
 local function keep(lock, lease_ms)
   local left = redis.call('PTTL', lock)
   redis.call('PEXPIRE', lock, left > tonumber(lease_ms) and left or lease_ms)
@@ -196,10 +202,10 @@ local function give(lock, hold, count, lease_ms)
 end
 
 ----
--- enter: gives a place its ticket, and lets it count for `wait_ms` from now on.
+-- enter: stores a place with its ticket, and keeps it for `wait_ms` from now on.
 
--- Puts a member into a set that lasts for `ms` at least, and never stands without an end. Where the
--- set is there, this passes on a server that is full.
+-- Puts a member into a set that lasts for at least `ms`, and is never without an expiry. The order
+-- matters: PEXPIRE first, so that a full server accepts the rest if the set exists.
 local function put(key, score, member, ms)
   local stands = redis.call('PEXPIRE', key, math.max(ms, redis.call('PTTL', key))) == 1
   redis.call('ZADD', key, score, member)
@@ -214,10 +220,11 @@ local function enter(queue, alive, place, ticket, wait_ms)
 end
 
 ----
--- queue: who waits for the vote, by ticket and then by place. `queue` has the tickets, `alive` has
--- until when each place counts, by this voter's clock. A place is one waiter's; each attempt made
--- from it is a hold of its own, `<place>.<number>`. It stays while a hold of it has the vote, so
--- that nobody gets a lower ticket meanwhile, and is passed over then.
+-- queue: the waiters for the vote, by ticket and then by place. `queue` has the tickets, `alive`
+-- until when each place is kept, by this voter's clock. A place is one waiter's. Each attempt from
+-- it is a hold of its own, `<place>.<number>`, so that a late undo takes nothing from the next. The
+-- place stays while a hold of it has the vote, and is skipped then: if it left, a later caller
+-- could get a lower ticket (mutant `place_ends_with_the_grant`).
 
 local function place_of(hold)
   return string.match(hold, '^(.+)%.%d+$')
@@ -229,11 +236,12 @@ local function leave(place, ...)
   end
 end
 
--- No place counts for longer than the longest lease from when it was asked from.
+-- No place is kept for longer than the longest lease after its last request.
 local LONGEST_MS = 24 * 3600 * 1000
 
--- Takes out the places whose waiters have not asked for too long, of `alive` and of these keys; and
--- those that count for longer than any can: the clock was ahead, or somebody else put them there.
+-- Removes from `alive` and these keys the places whose waiters have not asked for too long. Also
+-- the places that would be kept for longer than any can: this voter's clock was ahead, or somebody
+-- else wrote them. They would keep the lock from everybody.
 local function drop_ended(alive, ...)
   local too_far = '(' .. now_ms() + LONGEST_MS
   for _, range in ipairs({ { '-inf', now_ms() }, { too_far, '+inf' } }) do
@@ -243,7 +251,7 @@ local function drop_ended(alive, ...)
   end
 end
 
--- Takes out the places that count no more, also from `writers`, if any. Says whether there were
+-- Removes the places that have ended, also from `writers`, if given. Returns whether there were
 -- places at all.
 local function sweep(queue, alive, writers)
   local places = redis.call('ZCARD', queue)
@@ -251,12 +259,14 @@ local function sweep(queue, alive, writers)
     return false
   end
   local counting = redis.call('ZCOUNT', alive, '(' .. now_ms(), now_ms() + LONGEST_MS)
+  -- The usual case, with three commands however long the queue is.
   if counting == places and redis.call('ZCARD', alive) == places then
     return true
   end
   drop_ended(alive, queue, writers)
   if redis.call('ZCARD', queue) ~= redis.call('ZCARD', alive) then
-    -- Somebody deleted one of the two. Everybody comes back, each with its ticket.
+    -- Somebody deleted one of the two, so some places would never end. All waiters come back, each
+    -- with its ticket.
     redis.call('DEL', unpack({ queue, alive, writers }))
   end
   return true
@@ -271,19 +281,21 @@ local function first(queue)
 end
 
 ----
--- call: wakes who waits in a queue, on the channel of the client. What the names of these channels
--- begin with is the first of ARGV, for all requests.
+-- call: wakes a waiter in a queue, on the channel of its client. The beginning of the channels'
+-- names is the first of ARGV, for all requests.
 local calls = ARGV[1]
 
--- Returns how many hear it, of the clients of this server.
+-- Returns how many clients of this server hear it.
 local function call(place)
   return redis.call('PUBLISH', calls .. string.match(place, '^[^:]*'), place)
 end
 
--- The vote is free: calls the first who waits, unless that is `place`, which knows. Says whether
--- anybody waits. With `alive`, a place that is owed no turn in order is taken out if its client
--- does not hear the call: the client has gone, or it comes back by itself. Not for servers of a
--- cluster: a client may listen at another one.
+-- The vote is free: wakes the first waiter, and no other, as a crowd that is woken mostly fails
+-- (`ebc29b7e`). Not `place`, whose waiter knows. Returns the first waiter, if there is one.
+-- With `alive`, a place without a promised order (`:~`) is removed if its client does not hear the
+-- wake-up, and the next is woken: a dead waiter holds up nobody. A place with an order stays, as
+-- its client may only have lost a connection. Not in a cluster, where the client may be subscribed
+-- at another server.
 local function call_first(queue, place, alive)
   local head = first(queue)
   while head and head ~= place and call(head) == 0 do
@@ -297,8 +309,8 @@ local function call_first(queue, place, alive)
 end
 
 ----
--- take: asks for the vote from no place in the queue, and not past those who wait there. `count` is
--- what the record has of the hold.
+-- take: requests the vote without a place in the queue, and not past the waiters there. `count`:
+-- the value of the hold in the record.
 local function take(lock, queue, alive, fence, hold, floor, count, lease_ms, keep_ms)
   if redis.call('EXISTS', lock, queue) > 0 then
     local head = sweep(queue, alive) and first(queue)
@@ -306,6 +318,7 @@ local function take(lock, queue, alive, fence, hold, floor, count, lease_ms, kee
     if by and by ~= hold then
       return 0, redis.call('PTTL', lock), by, ''
     end
+    -- A hold that has the vote is not behind the queue: this request runs for the second time.
     if by then
       keep(lock, lease_ms)
       return 1, now_ms(), '', number_again(fence, floor, keep_ms)
@@ -320,10 +333,11 @@ local function take(lock, queue, alive, fence, hold, floor, count, lease_ms, kee
 end
 
 ----
--- bid: asks for the vote from a place in the queue, which is entered if anybody is in the way.
--- `count` is what the record has of the hold.
+-- bid: requests the vote from a place in the queue, which is entered if anybody is in the way.
+-- `count`: the value of the hold in the record.
 
--- Who stands right before a place, not counting the holder.
+-- The place right before this one, without the holder's. Each waiter watches the one before it, so
+-- only one waiter asks when a dead one has ended.
 local function before(queue, place, holding)
   local rank = redis.call('ZRANK', queue, place) or 0
   while rank > 0 do
@@ -344,7 +358,7 @@ local function bid(
   lock, queue, alive, fence, hold, floor, ticket, count, lease_ms, keep_ms, wait_ms
 )
   if ticket == '' and redis.call('EXISTS', lock, queue) == 0 then
-    -- A free lock that nobody waits for is given without an entry, and given again without one.
+    -- A free lock without waiters is granted without an entry: an uncontended lock costs no queue.
     local token = number(fence, floor, keep_ms)
     give(lock, hold, count, lease_ms)
     return 1, now_ms(), '', token, 1
@@ -352,18 +366,23 @@ local function bid(
   local waiting = sweep(queue, alive)
   local place, by, was_first = place_of(hold), holder(lock), waiting and first(queue) or nil
   ticket = tonumber(ticket) or tonumber(waiting and redis.call('ZSCORE', queue, place))
+  -- Not for the first bid of a hold that has the vote: its request runs for the second time, and
+  -- the first time entered nothing (mutant `holder_is_entered`).
   if ticket or by ~= hold and (by or was_first) then
     if not was_first then
       -- Somebody may have deleted the queue alone.
       redis.call('DEL', alive)
     end
+    -- A ticket in the request is set as it is, also if the place is at another here: the majority
+    -- has agreed on it.
     ticket = ticket or next_ticket(queue)
     enter(queue, alive, place, ticket, tonumber(wait_ms))
   end
   local ahead = before(queue, place, by and place_of(by))
   if ahead and by ~= hold then
     if not by and was_first == place then
-      -- Its ticket took this place from the front: whoever is there now was not called.
+      -- Its ticket moved this place back from the front. The waiter that is first now was not
+      -- woken.
       call_first(queue, place)
     end
     return 3, left_ms(alive, ahead), ahead, '', ticket
@@ -383,8 +402,8 @@ local function bid(
 end
 
 ----
--- ask: asks for the vote, from a place in the queue or from none. `count` is what the record has of
--- the hold.
+-- ask: requests the vote, with or without a place in the queue. `count`: the value of the hold in
+-- the record.
 local function ask(
   lock, queue, alive, fence, hold, floor, ticket, count, lease_ms, keep_ms, wait_ms
 )
@@ -397,15 +416,15 @@ local function ask(
 end
 
 ----
--- recount: sets the count of a hold that excludes all others, where it has the vote: what is left
--- of its lease then.
+-- recount: sets the count of a hold that excludes all others, if it has the vote. Returns what is
+-- left of its lease, or nil.
 local function recount(lock, hold, count)
   if redis.call('HEXISTS', lock, hold) == 0 then
     return nil
   end
   local ms = redis.call('PTTL', lock)
   if ms > 0 then
-    -- Changes nothing: after a first write a server that is full refuses no other.
+    -- Changes nothing. After a first write that takes no memory, a full server refuses no other.
     redis.call('PEXPIRE', lock, ms)
   end
   redis.call('HSET', lock, hold, count)
@@ -413,10 +432,11 @@ local function recount(lock, hold, count)
 end
 
 ----
--- renew: what a renewal does to a record that only one hold has.
+-- renew: renews a record that only one hold has.
 
--- Keeps the vote, which `by` has with the count `entered`. Where nobody has it: says so, or with
--- `anew` gives it.
+-- Keeps the vote, which `by` has with the count `entered`. If nobody has it: answers so, and gives
+-- it only with `anew`. If it gave the vote at once and that answer were lost, the hold would never
+-- learn that another may have had the lock (mutant `vote_is_given_anew_unasked`).
 local function renew_only(
   lock, fence, lease_ms, keep_ms, hold, count, token, by, entered, anew
 )
@@ -428,8 +448,10 @@ local function renew_only(
     give(lock, hold, count, lease_ms)
     return 1, now_ms(), ''
   end
+  -- First, as a full server would refuse the other writes (mutant `renewal_needs_room`).
   keep(lock, lease_ms)
   raise(fence, token, keep_ms)
+  -- Usually the count is the same: one write less.
   if entered ~= count then
     redis.call('HSET', lock, hold, count)
   end
@@ -437,11 +459,11 @@ local function renew_only(
 end
 
 ----
--- mark_ended: marks a hold that was ended by force, so that no renewal brings it back. Each mark
--- has an end of its own, after `marker_ms` at least, by this voter's clock.
+-- mark_ended: stores that a hold was ended by force, so that no renewal brings it back. Each entry
+-- has an end of its own, after at least `marker_ms`, by this voter's clock.
 local function mark_ended(revoked, hold, marker_ms)
-  -- First, and also where there is no mark yet: after a first write a server that is full refuses
-  -- no other.
+  -- First, and also if there is no entry yet: after a first write that takes no memory, a full
+  -- server refuses no other.
   local ms = math.max(tonumber(marker_ms), redis.call('PTTL', revoked))
   redis.call('PEXPIRE', revoked, ms)
   local until_ms, marks = now_ms() + marker_ms, redis.call('HGETALL', revoked)
@@ -450,6 +472,7 @@ local function mark_ended(revoked, hold, marker_ms)
     if marks[at] == hold then
       until_ms = math.max(until_ms, its_ms)
     elseif its_ms < now_ms() then
+      -- The key lives as long as its latest entry, so old ones would gather.
       redis.call('HDEL', revoked, marks[at])
     end
   end
@@ -458,7 +481,8 @@ local function mark_ended(revoked, hold, marker_ms)
 end
 
 ----
--- shorten_place: a holder's place in the queue counts for no longer than its vote.
+-- shorten_place: ends a holder's place in the queue with its vote, so that the next is not behind
+-- it.
 local function shorten_place(alive, hold, ms)
   local place = place_of(hold)
   local ends = place and redis.call('ZSCORE', alive, place)
@@ -468,9 +492,9 @@ local function shorten_place(alive, hold, ms)
 end
 
 ----
--- list: who waits, who reads and the latest token, for those who inspect a lock.
+-- list: waiters, readers and the latest token, for the scripts that inspect a lock.
 
--- The number of the latest hold; '' where there is none, or none that a script has written.
+-- The number of the latest hold; '' if there is none, or none that a script has written.
 local function latest(fence)
   local number = redis.pcall('GET', fence)
   return type(number) == 'string' and number or ''
@@ -482,7 +506,7 @@ local function list(entries, id, number, ms)
   entries[at + 1], entries[at + 2], entries[at + 3] = id, number, ms
 end
 
--- The places in a queue that count still, in order, each with its ticket and for how long it does.
+-- The places in a queue that have not ended, in order, each with its ticket and the time left.
 local function places(queue, alive)
   local all, at = redis.call('ZRANGE', queue, 0, -1, 'WITHSCORES'), -1
   return function()
@@ -501,14 +525,14 @@ local function places(queue, alive)
 end
 
 ----
--- clear: takes out what no script of a lock has written. Only what an operator asks for does this.
+-- clear: removes what no script of a lock has written. Only commands of operators do this.
 
--- Deletes keys of whatever type; how many there were.
+-- Deletes keys of any type. Returns how many there were.
 local function wipe(...)
   return redis.call('DEL', ...)
 end
 
--- What a command reads from a key; nil, and no more key, where that has another type.
+-- The reply of a command that reads a key. If the key has another type: nil, and deletes it.
 local function readable(command, key, ...)
   local reply = redis.pcall(command, key, ...)
   if type(reply) ~= 'table' or not reply.err then
@@ -520,7 +544,8 @@ local function readable(command, key, ...)
   return nil, wipe(key)
 end
 
--- A hold: one field, which begins with a count.
+-- Deletes a key unless it is the record of a hold: one field, with a value that begins with a
+-- count.
 local function keep_hold(key)
   local record, gone = readable('HGETALL', key)
   if not record or #record == 0 then
@@ -531,7 +556,7 @@ local function keep_hold(key)
   return is_hold and 0 or wipe(key)
 end
 
--- What this command reads: it is of the right type.
+-- Deletes a key unless it has the type that this command reads.
 local function keep_type(command, key, ...)
   local _, gone = readable(command, key, ...)
   return gone

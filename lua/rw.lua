@@ -1,21 +1,22 @@
 -- The scripts of the read/write lock.
 
 ----
--- rw: one writer, or readers with a deadline each. `readers` has until when each of them counts, by
--- this voter's clock, and expires with the last. A hold `<write hold>/<number>` reads under its own
--- owner's write. `writers` has those of the queue that wait to write.
+-- rw: one writer, or readers with a deadline each, so that a dead reader is gone at its own
+-- deadline while others read on. `readers` has the deadlines, by this voter's clock, and expires
+-- with the last. A hold `<write hold>/<number>` reads under its own owner's write. `writers` has
+-- the places of the queue that wait to write.
 local function write_of(hold)
   return string.match(hold, '^(.+)/%d+$')
 end
 
--- Takes out the readers whose leases have ended.
+-- Removes the readers whose leases have ended.
 local function sweep_readers(readers)
   for _, hold in ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', '(' .. now_ms())) do
     redis.call('ZREM', readers, hold)
   end
 end
 
--- The last reader to end, of those that do not read under `write`, and what is left of its lease.
+-- The reader whose lease ends last, but not one that reads under `write`, and what is left of it.
 local function last_reader(readers, write)
   local at = 0
   repeat
@@ -27,8 +28,8 @@ local function last_reader(readers, write)
   until not last[1]
 end
 
--- Who has the vote so that `hold` cannot have it too, and what is left of its lease; or neither,
--- and who writes so that it has, with its count.
+-- The hold that keeps `hold` from having the vote, and what is left of its lease. If there is none:
+-- nil, nil, the writer that is `hold` or its own write, and its count.
 local function in_the_way(writer, readers, hold, mode)
   local by, count = holder(writer)
   if by and by ~= hold and by ~= write_of(hold) then
@@ -40,9 +41,9 @@ local function in_the_way(writer, readers, hold, mode)
   return nil, nil, by, count
 end
 
--- Gives the vote to a reader, unless it is `only_kept` and the reader has none: says whether it has
--- it now. Never shortens what is left of its lease, and touches no other's. The key ends with the
--- last of its readers. Keeping a vote begins with PEXPIREAT, as in `keep`.
+-- Gives the vote to a reader, or with `only_kept` only keeps it: returns whether the reader has it
+-- now. Never shortens its lease, and touches no other reader's. The key ends with the last of its
+-- readers. Keeping a vote begins with PEXPIREAT, for the reason in `keep`.
 local function share(readers, hold, lease_ms, only_kept)
   local now, former = now_ms(), redis.call('ZSCORE', readers, hold)
   local ends = math.max(now + lease_ms, tonumber(former or 0))
@@ -65,8 +66,8 @@ local function share(readers, hold, lease_ms, only_kept)
   return true
 end
 
--- A reader whose lease ends then has gone: the key ends with the last of those that are left, and
--- does so already where one of them ends as late.
+-- A reader whose lease ends then has gone. The key must end with the last of the others, and does
+-- so already if one of them ends as late.
 local function refit(readers, ends)
   if redis.call('ZCOUNT', readers, ends, '+inf') == 0 then
     local _, ms = last_reader(readers)
@@ -76,8 +77,8 @@ local function refit(readers, ends)
   end
 end
 
--- Takes the vote from a hold, if it has it: says how it had it, and what was left of its lease. A
--- read whose lease has ended had none.
+-- Takes the vote from a hold. Returns how it had it, 'read' or 'write', and what was left of its
+-- lease; nil if it had none. A read whose lease has ended had none.
 local function take_back(writer, readers, hold)
   local ends = redis.call('ZSCORE', readers, hold)
   if ends then
@@ -96,11 +97,12 @@ local function take_back(writer, readers, hold)
 end
 
 ----
--- call_next: wakes those who wait for a read/write lock.
+-- call_next: wakes waiters of a read/write lock.
 
--- A vote or a place is gone that others may have waited for: calls the first in the queue if that
--- is a writer and nobody holds; where a writer has gone, also the readers before the first writer.
--- Who gives the vote back and stays in the queue knows.
+-- A vote or a place is gone that others may have waited for. Wakes the first in the queue if that
+-- is a writer and nobody holds. If a writer has gone, wakes all readers before the first writer:
+-- they can all have the vote. If a reader has gone, readers were not waiting for it. Does not wake
+-- `place`, whose waiter gave the vote back and knows.
 local function call_next(writer, readers, queue, writers, gone, place)
   if redis.call('EXISTS', writer) == 1 then
     return
@@ -121,15 +123,14 @@ local function call_next(writer, readers, queue, writers, gone, place)
 end
 
 ----
--- rw/acquire: asks for the vote, to read or to write, by itself or from a place in the queue.
+-- rw/acquire: requests the vote, to read or to write, with or without a place in the queue.
 -- libraries: expire, time, fence, holder, vote, queue, call, enter, rw, call_next, each
 -- KEYS, for each request: writer, readers, queue, alive, writers, fence
 -- ARGV, for all requests: calls, mode, turn, lease_ms, keep_ms, wait_ms
 -- ARGV, for each request: hold, floor, ticket
---   mode: 'read' or 'write'; turn: 'first', 'last', or 'next' for one behind those who came before
---   floor: the least the token of a write may be, '' for none; keep_ms: how long the fence is
---   remembered; ticket '': none is fixed yet; wait_ms: how long the place of the hold counts, if it
---   has one
+--   mode: 'read' or 'write'; turn: 'first', 'last', or 'next' for behind all who came before
+--   floor: the least the token of a write may be, '' for none; keep_ms: how long the fence is kept
+--   ticket '': none is agreed yet; wait_ms: how long the place of the hold is kept, if it has one
 -- returns, for each request: code, ms, id, token, ticket
 --   1, this voter's clock, '', token, ticket  granted; the clock in ms since 1970; token '' of a
 --                                             read; ticket -1 where there is no place
@@ -139,11 +140,13 @@ end
 -- atomic, because two that look before either has entered would both be let in.
 local mode, turn, lease_ms, keep_ms, wait_ms = unpack(ARGV, 2, 6)
 
--- Readers at the last turn come behind every writer, also behind those still to come.
+-- Readers at the last turn come behind every writer, also behind later ones. Whom a reader lets
+-- pass is only decided by its ticket: with a rule for each preference, users of different ones
+-- could wait for each other for ever.
 local LAST = '1000000000000'
 local TURNS = { first = 0, last = tonumber(LAST) }
 
--- The last of those who would stand before a newcomer, but for readers at the last turn.
+-- The last place that comes before a newcomer. Readers at the last turn do not.
 local function last_of(among)
   local count = redis.call('ZCOUNT', among, '-inf', '(' .. LAST)
   if count > 0 then
@@ -152,7 +155,7 @@ local function last_of(among)
   return {}
 end
 
--- The last of those `among` that stands before this one in the queue, not counting the holder's.
+-- The last place of `among` that comes before this one in the queue, without the holder's.
 local function before(among, queue, place, ticket, holding)
   local rank = redis.call('ZRANK', queue, place)
   for at = redis.call('ZCOUNT', among, '-inf', ticket) - 1, 0, -1 do
@@ -163,7 +166,7 @@ local function before(among, queue, place, ticket, holding)
   end
 end
 
--- Enters a place, and a writer's also among the writers.
+-- Enters a place; the place of a writer also into `writers`.
 local function stand(queue, alive, writers, place, ticket)
   enter(queue, alive, place, ticket, tonumber(wait_ms))
   if mode == 'write' then
@@ -171,7 +174,7 @@ local function stand(queue, alive, writers, place, ticket)
   end
 end
 
--- Gives the vote that nobody else has, or keeps it: says the token.
+-- Gives the vote that nobody else has, or keeps it. Returns the token.
 local function grant(writer, readers, fence, hold, floor, by)
   if mode == 'read' then
     share(readers, hold, tonumber(lease_ms))
@@ -191,14 +194,15 @@ local function acquire(key, args, arg)
   local hold, floor, ticket = unpack(args, arg + 1, arg + 3)
   local place = place_of(hold)
   if ticket == '' and redis.call('EXISTS', writer, readers, queue) == 0 then
-    -- What is free for a newcomer is given without an entry, and given again without one.
+    -- A free lock is granted without an entry: an uncontended lock costs no queue.
     local token = grant(writer, readers, fence, hold, floor)
     return 1, now_ms(), '', token, place and (TURNS[turn] or 1) or -1
   end
   local waiting = sweep(queue, alive, writers)
   sweep_readers(readers)
   local holding, ms, by = in_the_way(writer, readers, hold, mode)
-  -- Under the own write the queue does not count, no more than for a renewal.
+  -- Under its own write a hold does not wait behind the queue, and no more does a renewal: those in
+  -- the queue wait for this very owner.
   local has = by or write_of(hold) or (holding or waiting) and redis.call('ZSCORE', readers, hold)
   local among = mode == 'read' and writers or queue
   local last = waiting and turn ~= 'first' and last_of(among) or {}
@@ -215,14 +219,15 @@ local function acquire(key, args, arg)
       stand(queue, alive, writers, place, ticket)
       ahead = before(among, queue, place, ticket, holding and place_of(holding))
       if ahead and former and former ~= ticket then
-        -- It went back in the queue: whoever it stood in the way of was not called.
+        -- It moved back in the queue. The waiters that it was in the way of were not woken.
         call_next(writer, readers, queue, writers, mode, place)
       end
     end
   else
     ticket = -1
   end
-  -- A newcomer is told of who has it first: that one's own place may stand in the queue still.
+  -- To a newcomer without a place the holder is named first: the place ahead may be the holder's
+  -- own.
   if ahead and not has and (place or not holding) then
     return 3, left_ms(alive, ahead), ahead, '', ticket
   end
@@ -236,14 +241,14 @@ end
 return each(6, 6, 3, 5, acquire)
 
 ----
--- rw/renew: keeps the vote, or says that the hold has none; sets a write's count, and its token
--- where the voter knows a lower one.
+-- rw/renew: keeps the vote, or answers that the hold has none; sets the count of a write, and its
+-- token if the voter has a lower one.
 -- libraries: expire, time, fence, holder, vote, renew, rw, each
 -- KEYS, for each request: writer, readers, revoked, fence
 -- ARGV, for all requests: mode, lease_ms, keep_ms
 -- ARGV, for each request: hold, count, token, anew
---   token: '' for none; keep_ms: how long the fence is remembered; anew '1': the hold is given the
---   vote where nobody is in the way
+--   token: '' for none; keep_ms: how long the fence is kept; anew '1': the hold gets the vote if
+--   nobody is in the way
 -- returns, for each request: code, ms, id
 --   1, this voter's clock, ''     granted; the clock in ms since 1970
 --   0, lease left in ms, holder   refused: the writer, or the last of the readers
@@ -276,8 +281,8 @@ end
 return each(4, 3, 4, 3, renew)
 
 ----
--- rw/release: sets a write's count; at 0 gives the vote back, leaves the queue, and calls those
--- who are next.
+-- rw/release: sets the count of a write; at 0 gives the vote back, leaves the queue, and wakes the
+-- next waiters.
 -- libraries: time, holder, recount, queue, call, rw, call_next, each
 -- KEYS, for each request: writer, readers, queue, alive, writers
 -- ARGV, for all requests: calls
@@ -309,7 +314,7 @@ local function release(key, args, arg)
   end
   local waiting = sweep(queue, alive, writers)
   if waiting then
-    -- Nobody else asks here whether the others that read still do.
+    -- Otherwise a dead reader would keep the next writer from being woken.
     sweep_readers(readers)
   end
   local gone = take_back(writer, readers, hold)
@@ -328,7 +333,7 @@ end
 return each(5, 1, 3, 3, release)
 
 ----
--- rw/shorten: lets the lease of a hold that reads end sooner, and its place with it; never later.
+-- rw/shorten: ends the lease of a hold that reads sooner, and its place with it; never later.
 -- libraries: time, queue, shorten_place, each
 -- KEYS, for each request: writer, readers, alive
 --   writer: so that it leaves in order with the other requests of its hold, which begin with that
@@ -348,7 +353,7 @@ local function shorten(key, args, arg)
     return 0, -2, ''
   end
   local until_ms = math.min(former, now_ms() + tonumber(lease_ms))
-  -- First, as a server that is full refuses the other only before a first write.
+  -- First, as a full server refuses the other write only before a first one.
   redis.call('PEXPIRE', readers, redis.call('PTTL', readers))
   redis.call('ZADD', readers, until_ms, hold)
   local last = redis.call('ZRANGE', readers, -1, -1, 'WITHSCORES')[2]
@@ -360,7 +365,7 @@ end
 return each(3, 0, 2, 3, shorten)
 
 ----
--- rw/force_release: ends one named hold, whoever asks, and marks it: no renewal brings it back.
+-- rw/force_release: ends one named hold, whoever asks. It is stored, so no renewal brings it back.
 -- libraries: expire, time, mark_ended, holder, queue, call, rw, call_next, each
 -- KEYS, for each request: writer, readers, revoked, queue, alive, writers
 -- ARGV, for all requests: calls
@@ -390,13 +395,13 @@ end
 return each(6, 1, 2, 3, force_release)
 
 ----
--- rw/clear: takes out all who wait, and what is no record of this lock; leaves holds and token.
+-- rw/clear: removes all waiters, and what is no record of this lock; leaves holds and token.
 -- libraries: clear, each
 -- KEYS, for each request: writer, readers, revoked, fence, queue, alive, writers
 -- ARGV, for all requests: none
 -- ARGV, for each request: none
 -- returns, for each request: code, ms, id
---   1, 0, ''         something was taken out
+--   1, 0, ''         something was removed
 --   0, 0, ''         there was nothing
 --   -1, 0, message   this request failed, alone
 -- atomic, because what is written between a look and its deletion would be lost.
@@ -410,7 +415,7 @@ end
 return each(7, 0, 0, 3, clear)
 
 ----
--- rw/inspect: tells who has the vote, who waits and the latest token; changes nothing.
+-- rw/inspect: returns who has the vote, who waits and the latest token; changes nothing.
 -- libraries: time, holder, queue, list, each
 -- KEYS, for each request: writer, readers, queue, alive, writers, fence
 -- ARGV, for all requests: none
@@ -419,9 +424,9 @@ return each(7, 0, 0, 3, clear)
 --   1, lease left in ms, writer, count, more   somebody writes (-1 ms: the record has no expiry)
 --   0, -2, '', 0, more                         nobody does
 --   -1, 0, message, '', ''                     this request failed, alone
---   more: lists of those that hold to read, wait to write and wait to read, and the token of the
---   latest write, '' where none is known; in a list, for each of them, in order, the hold or place,
---   its ticket (0 of a hold), and for how long it counts in ms
+--   more: lists of the holds that read, the places that wait to write, and those that wait to read;
+--   and the token of the latest write, '' if there is none
+--   in a list, in order: hold or place, ticket (0 for a hold), time left in ms
 -- atomic, because holders, leases and queue must belong together.
 local function inspect(key)
   local writer, readers, queue, alive, writers, fence = unpack(KEYS, key + 1, key + 6)

@@ -1,30 +1,29 @@
--- What is asked of a voter, and not of a lock.
+-- Questions about a voter, and not about a lock.
 
 ----
--- voter/look: what this voter's data say of themselves, and whether it takes new ones.
+-- voter/look: reads this voter's fingerprint and writes it anew, which shows whether it takes
+-- writes.
 -- libraries: time, each
 -- KEYS, for each request: fingerprint
 -- ARGV, for all requests: keep_ms
 -- ARGV, for each request: birth, life, durable, lost
---   birth: a random name for data that have none; life: another one after each start and promotion
---   of the server; durable: '1' where it forgets nothing by a restart, '0' where it may, '' where
---   that is not known; lost: the name of data that are known to lack something, or ''; keep_ms: how
---   long the fingerprint is kept
+--   birth: a random name for data that have none; life: another value after each start and
+--   promotion of the server
+--   durable: '1' if a restart forgets nothing, '0' if it may, '' if that is unknown
+--   lost: the name of data that have lost something, or ''; keep_ms: how long the fingerprint lasts
 -- returns, for each request: code, ms, id, refusal, times
---   1, age, birth, refusal, times   these data were met before; age: for how long they are known
---                                   and nothing of them was forgotten, in ms
---   2, 0, birth, refusal, times     nobody has met them before, or the fingerprint is gone with
---   others, or they were of the name that is `lost`: they have a new one
+--   1, age, birth, refusal, times   the data had a name; age: how long they lost nothing, in ms
+--   2, 0, birth, refusal, times     the data had no name, or the one in `lost`, and have a new one
 --   -1, 0, message, '', ''          this request failed, alone
---   refusal: why the fingerprint was not written, if it was not; then nothing else is, either;
---   times: what this voter's clock shows, in ms since 1970, and how old the fingerprint was when
---   the first client looked at it in this life
+--   refusal: why the fingerprint could not be written, or ''; then votes cannot be, either
+--   times: what this voter's clock shows, in ms since 1970, and how old the fingerprint was when a
+--   client first looked at it in this life
 -- atomic, because of two clients that find no fingerprint and would give two names.
 
 local keep_ms = ARGV[1]
 
--- The clock that shows the age may be set ahead. One look makes it older by so much at most, in ms;
--- clients look every ten seconds.
+-- One look makes the data older by so much at most, in ms, as this voter's clock may be set ahead.
+-- Clients look every ten seconds.
 local MOST = 15000
 
 local function look(key, args, arg)
@@ -37,7 +36,8 @@ local function look(key, args, arg)
     found, of, known = nil, nil, nil
   end
   known = tonumber(known) or 0
-  -- A server forgets after an hour that it was promoted: then only its start is known.
+  -- After an hour a server no longer shows that it was promoted. Then `life` only has its start,
+  -- but it is the same life.
   if of and string.sub(life, -1) == '/' and string.sub(of, 1, #life) == life then
     life = of
   end
@@ -45,7 +45,8 @@ local function look(key, args, arg)
     durable = of == life and kept or '0'
   end
   began = of == life and tonumber(began) or known
-  -- A restart forgets nothing where the server wrote every change to disk before and does now.
+  -- A restart forgets nothing if the server wrote every change to disk before and does so now. By
+  -- the settings of now alone, a server that lost its data would be believed (`0e59406a`).
   local age = 0
   if found and (of == life or kept == '1' and durable == '1') then
     age = known + math.min(math.max(now - last, 0), MOST)
@@ -53,9 +54,10 @@ local function look(key, args, arg)
   birth = found or birth
   local text = string.format('%s %s %.0f %.0f %s %.0f', birth, life, age, now, durable, began)
   local stored = redis.pcall('SET', fingerprint, text, 'PX', keep_ms)
-  -- Once more: a server writes two commands down as a transaction, as it does with a vote. What
-  -- drops transactions at a start then drops the fingerprint with the votes.
+  -- A second command, so that the server logs a transaction, as it does for a vote. A server that
+  -- drops transactions at a start then drops the fingerprint with the votes, and that shows.
   redis.pcall('PEXPIRE', fingerprint, keep_ms)
+  -- What is not stored does not count: the next client finds the old fingerprint.
   if stored.err then
     age = math.min(age, known)
   end
@@ -65,27 +67,25 @@ end
 return each(1, 1, 4, 5, look)
 
 ----
--- voter/configuration: what the clients of this voter believe of its voters, and whether one
--- agrees.
+-- voter/configuration: the configurations of this voter's clients, and whether one client's agrees.
 -- libraries: time, each
 -- KEYS, for each request: configurations
 -- ARGV, for all requests: keep_ms
 -- ARGV, for each request: mine, counts_ms, who, heard
---   mine: what the client believes: `1 <step> <voters> <old voters> <what else all have>`, where 1
---   is the format; counts_ms: for so long after a client was here others must agree with it; who:
---   its id, or nothing from one that only looks; heard: what a client of both sets has
---   heard from other voters, a line each: `<age in ms> <counts_ms> <config><tab><who>`; keep_ms:
---   how long a config is kept
+--   mine: the client's config: `1 <step> <voters> <old voters> <settings>`, where 1 is the format;
+--   counts_ms: how long others must agree with a client after it was here; who: its id, or '' to
+--   only read; heard: the entries that a client of both sets has from other voters, a line each:
+--   `<age in ms> <counts_ms> <config><tab><who>`; keep_ms: how long a config is kept
 -- returns, for each request: code, ms, id, configs
---   1, 0, '', configs    nobody was here who believes otherwise; who looks is not kept
---   2, 0, '', configs    somebody was, and mine is not kept
+--   1, 0, '', configs    no client with a config that clashes was here; mine is kept, with who
+--   2, 0, '', configs    such a client was here, and mine is not kept
 --   -1, 0, message, ''   this request failed, alone
 --   configs: a line each: `<0, or 1 if it clashes> <age> <counts_ms> <config><tab><who>`
 -- atomic, because of two clients that find nothing and would both be kept.
 
 local keep_ms = ARGV[1]
 
--- No fleet has as many at once; whoever writes more is wrong.
+-- No set of clients has as many configurations at once, so a faulty client cannot fill the memory.
 local MOST = 16
 
 -- Whether two configs clash, and how many steps the other one is ahead.
@@ -93,7 +93,7 @@ local function compare(mine, other)
   local pattern = '^1 (%d+) (%d+) (%d+) (.+)$'
   local step, voters, old, terms = string.match(mine, pattern)
   local its_step, its_voters, its_old, its_terms = string.match(other, pattern)
-  -- Another format, of which nothing is known, among them.
+  -- Also if the other has another format: nothing is known of its clients.
   if terms ~= its_terms then
     return true, 0
   end
@@ -125,7 +125,7 @@ local function configuration(key, args, arg)
   local kept = redis.call('HGETALL', configurations)
   for at = 1, #kept, 2 do
     local last, its_ms, by = string.match(kept[at + 1], '^(%d+) (%d+) (.*)$')
-    -- A clock that was set back: seen just now, and no later.
+    -- If this voter's clock was set back, the entry is of now: a time ahead would count for longer.
     note(kept[at], math.min(last, now), its_ms, by, tonumber(last) > now)
   end
   for age, its_ms, config, by in string.gmatch(heard, '(%d+) (%d+) ([^\t]+)\t([^\n]*)') do
@@ -135,9 +135,10 @@ local function configuration(key, args, arg)
     it.clashes, it.ahead = compare(mine, it.config)
   end
   for _, it in ipairs(all) do
-    -- Voters that the next set does not name hear no more of it when the clients of both sets are
-    -- gone. So what is two steps ahead counts until one of the step between has been here without
-    -- it for as long.
+    -- A voter that is only in the old set hears nothing of the new set any more, once the clients
+    -- of both sets are gone. So an entry that is two steps ahead clashes until a client of the step
+    -- between came so long after it. Otherwise a client of the old step would be let in beside
+    -- clients of the new one.
     local since = it.ahead > 1 and 0 or now
     for _, other in ipairs(all) do
       if 0 < other.ahead and other.ahead < it.ahead then
