@@ -1,11 +1,11 @@
--- Where programs in Java lock by the same records: what is asked about theirs, and the read/write
--- lock in their format.
+-- Locks that are shared with Java programs: a question about theirs, and the read/write lock in
+-- their format.
 
 ----
 -- rw_java: the record of an RReadWriteLock of Redisson is a hash. `mode` is 'read' or 'write'. Each
--- who reads has a field with its count, and who writes has `<owner>:write`. Each entry of a reader
--- has a key that expires with its lease: `<stem>:<reader>:rwlock_timeout:<entry>`. Each hold of
--- ours is one field: `<write>/<number>` reads under its own owner's write.
+-- reader has a field with its count, and the writer has `<owner>:write`. Each entry of a reader has
+-- a key that expires with its lease: `<stem>:<reader>:rwlock_timeout:<entry>`. Each hold of ours is
+-- one field: `<write>/<number>` reads under its own owner's write.
 local function is_write(hold)
   return string.find(hold, ':write', -6, true) ~= nil
 end
@@ -18,7 +18,7 @@ local function timeout_of(stem, reader, entry)
   return stem .. ':' .. reader .. ':rwlock_timeout:' .. entry
 end
 
--- What is left of the lease of a reader with this count; below 0 where it has ended.
+-- What is left of the lease of a reader with this count; below 0 if it has ended.
 local function left_of(stem, reader, count)
   local ms = -2
   for entry = 1, tonumber(count) or 0 do
@@ -27,7 +27,8 @@ local function left_of(stem, reader, count)
   return ms
 end
 
--- All fields but `mode`, in order, and their counts.
+-- All fields but `mode`, and their counts. In order, so that all voters name the same of several
+-- readers.
 local function holds_of(lock)
   local record, holds, counts = redis.call('HGETALL', lock), {}, {}
   for at = 1, #record, 2 do
@@ -40,7 +41,7 @@ local function holds_of(lock)
   return holds, counts
 end
 
--- Who writes, or else one of those who read; and its count.
+-- The writer, or else one of the readers, and its count.
 local function holder_of(lock)
   local holds, counts = holds_of(lock)
   for _, hold in ipairs(holds) do
@@ -51,9 +52,8 @@ local function holder_of(lock)
   return holds[1], counts[holds[1] or '']
 end
 
--- Who has the vote so that `hold` cannot have it too, and what is left of its lease. As strict as
--- Redisson. A record without a mode is that of another kind of lock: Java joins it, ours do
--- not.
+-- The hold that keeps `hold` from having the vote, and what is left of its lease. As strict as
+-- Redisson. A record without a mode is of another kind of lock: Java joins it, our holds do not.
 local function in_the_way(lock, hold)
   local mode = redis.call('HGET', lock, 'mode')
   if mode == 'read' and not is_write(hold) then
@@ -70,23 +70,23 @@ local function in_the_way(lock, hold)
 end
 
 ----
--- rw_java_give: gives the vote to a hold that nobody is in the way of, and keeps it.
+-- rw_java_give: gives the vote to a hold if nobody is in its way, and keeps it.
 
--- Keeps the record; never shortens what is left of its time. To be the first write of a script, as
--- in a mutex: a server that is full refuses none that follows.
+-- Keeps the record, and never shortens its time. To be the first write of a script, as in a mutex:
+-- a full server refuses none that follows.
 local function keep(lock, lease_ms)
   redis.call('PEXPIRE', lock, math.max(tonumber(lease_ms), redis.call('PTTL', lock)))
 end
 
--- Gives a vote that nobody has to one who writes.
+-- Gives a vote that nobody has to a writer.
 local function give(lock, hold, count, lease_ms)
   redis.call('HSET', lock, 'mode', 'write', hold, count)
   expire(lock, lease_ms)
 end
 
--- Gives the vote to a reader, or keeps it; if it is `only_kept` and the reader has none, neither.
--- Says whether it has it now. Its key is the first to be written and the last to end: a field
--- without it is a reader that has died.
+-- Gives the vote to a reader, or with `only_kept` only keeps it. Returns whether the reader has it
+-- now. Its key is written first and ends last: Java takes a field without it for a reader that has
+-- died.
 local function share(lock, stem, hold, lease_ms, only_kept)
   local timeout = timeout_of(stem, hold, 1)
   local ms = math.max(tonumber(lease_ms), redis.call('PTTL', timeout))
@@ -109,14 +109,14 @@ local function share(lock, stem, hold, lease_ms, only_kept)
 end
 
 ----
--- rw_java_end: takes the vote from a hold, and tells those who wait, as Redisson does. How that is
--- published, PUBLISH or SPUBLISH, is the first of ARGV, for all requests.
+-- rw_java_end: takes the vote from a hold, and publishes that for waiters, as Redisson does. The
+-- command for that, PUBLISH or SPUBLISH, is the first of ARGV, for all requests.
 local publish = ARGV[1]
 
--- Takes the vote from a hold, and returns what was left of its lease: nil for a hold that has no
--- vote, or whose lease has ended. It touches no field of another hold: Java would take that for a
--- lost lock, and say nothing. The record ends with the last reader that has a lease. Then it is
--- announced that the lock is free: '0' wakes one waiter in each client in Java, '1' wakes all.
+-- Takes the vote from a hold. Returns what was left of its lease: nil for a hold without a vote, or
+-- whose lease has ended. It touches no field of another hold: Java would take that for a lost lock,
+-- without a message. The record ends with the last reader that has a lease. Then it publishes that
+-- the lock is free: '0' wakes one waiter in each Java client, '1' wakes all.
 local function take_back(lock, stem, hold, channel)
   local mode, count = redis.call('HGET', lock, 'mode'), redis.call('HGET', lock, hold)
   if hold == 'mode' or not count then
@@ -130,7 +130,7 @@ local function take_back(lock, stem, hold, channel)
   end
   local had = (ms >= 0 or not reads) and ms or nil
   if mode == 'write' and reads then
-    -- It was under a write, which goes on.
+    -- The read was under a write, which goes on.
     return had
   end
   local left, holds, counts = 0, holds_of(lock)
@@ -144,7 +144,7 @@ local function take_back(lock, stem, hold, channel)
   end
   redis.call('PEXPIRE', lock, left)
   if not reads then
-    -- It goes on as a read, and others may read too. Java tells nobody of that.
+    -- The lock goes on as a read, and others may read too. Java publishes nothing in this case.
     redis.call('HSET', lock, 'mode', 'read')
     announce(publish, channel, '1')
   end
@@ -152,7 +152,7 @@ local function take_back(lock, stem, hold, channel)
 end
 
 ----
--- redisson/queue: says whether somebody waits for an RFairLock of Redisson; changes nothing.
+-- redisson/queue: returns whether somebody waits for an RFairLock of Redisson; changes nothing.
 -- libraries: each
 -- KEYS, for each request: waiting, timeouts
 -- ARGV, for all requests: none
@@ -170,14 +170,14 @@ end
 return each(2, 0, 0, 3, queue)
 
 ----
--- redisson/rw_acquire: asks for the vote in an RReadWriteLock of Redisson, to read or to write. As
--- there, nobody stands in a queue, and who reads passes those who wait to write.
+-- redisson/rw_acquire: requests the vote in an RReadWriteLock of Redisson, to read or to write. As
+-- in Java, there is no queue, and readers pass waiting writers.
 -- libraries: expire, time, fence, rw_java, rw_java_give, each
 -- KEYS, for each request: lock, stem, fence
 -- ARGV, for all requests: lease_ms, keep_ms
 -- ARGV, for each request: hold, floor
---   stem: what the keys of readers begin with; floor: the least the token of a write may be, ''
---   for none; keep_ms: how long the fence is remembered
+--   stem: the beginning of the keys of readers
+--   floor: the least the token of a write may be, '' for none; keep_ms: how long the fence is kept
 -- returns, for each request: code, ms, id, token
 --   1, this voter's clock, '', token  granted; the clock in ms since 1970; token '' of a read
 --   0, time left in ms, holder, ''    refused: who writes, or one of those who read (-1 ms: the
@@ -209,14 +209,14 @@ end
 return each(3, 2, 2, 4, rw_acquire)
 
 ----
--- redisson/rw_renew: keeps the vote in an RReadWriteLock of Redisson, or says that the hold has
--- none; sets a write's count, and its token where the voter knows a lower one.
+-- redisson/rw_renew: keeps the vote in an RReadWriteLock of Redisson, or answers that the hold has
+-- none; sets the count of a write, and its token if the voter has a lower one.
 -- libraries: expire, time, fence, rw_java, rw_java_give, renew, each
 -- KEYS, for each request: lock, stem, revoked, fence
 -- ARGV, for all requests: lease_ms, keep_ms
 -- ARGV, for each request: hold, count, token, anew
---   stem: what the keys of readers begin with; token: '' for none; keep_ms: how long the fence is
---   remembered; anew '1': the hold is given the vote where nobody is in the way
+--   stem: the beginning of the keys of readers; token: '' for none; keep_ms: how long the fence is
+--   kept; anew '1': the hold gets the vote if nobody is in the way
 -- returns, for each request: code, ms, id
 --   1, this voter's clock, ''     granted; the clock in ms since 1970
 --   0, time left in ms, holder    refused: who writes, or one of those who read
@@ -249,13 +249,13 @@ end
 return each(4, 2, 4, 3, rw_renew)
 
 ----
--- redisson/rw_release: sets a write's count in an RReadWriteLock of Redisson; at 0 gives the vote
--- back, and tells those who wait if it is free, or free to be read, now.
+-- redisson/rw_release: sets the count of a write in an RReadWriteLock of Redisson; at 0 gives the
+-- vote back, and publishes if the lock is free now, or free for readers.
 -- libraries: recount, rw_java, publish, rw_java_end, each
 -- KEYS, for each request: lock, stem
 -- ARGV, for all requests: publish
 -- ARGV, for each request: hold, count, channel
---   stem: what the keys of readers begin with
+--   stem: the beginning of the keys of readers
 -- returns, for each request: code, ms, id
 --   1, lease left in ms, ''      done (0 ms: given back)
 --   0, time left in ms, holder   this hold has no vote here (-2 ms and '': nobody has)
@@ -282,13 +282,13 @@ end
 return each(2, 1, 3, 3, rw_release)
 
 ----
--- redisson/rw_force_release: ends one named hold of an RReadWriteLock of Redisson, whoever asks,
--- and marks it: no renewal of ours brings it back.
+-- redisson/rw_force_release: ends one named hold of an RReadWriteLock of Redisson, whoever asks. It
+-- is stored, so no renewal of ours brings it back.
 -- libraries: expire, time, mark_ended, rw_java, publish, rw_java_end, each
 -- KEYS, for each request: lock, stem, revoked
 -- ARGV, for all requests: publish
 -- ARGV, for each request: hold, marker_ms, channel
---   stem: what the keys of readers begin with
+--   stem: the beginning of the keys of readers
 -- returns, for each request: code, ms, id
 --   1, lease taken away in ms, ''   the hold had the vote, and has it no more
 --   0, time left in ms, holder      marked; the hold had no vote here (-2 ms and '': nobody has)
@@ -308,14 +308,14 @@ end
 return each(3, 1, 3, 3, rw_force_release)
 
 ----
--- redisson/rw_clear: takes out what is no record of an RReadWriteLock of Redisson; leaves holds and
+-- redisson/rw_clear: removes what is no record of an RReadWriteLock of Redisson; leaves holds and
 -- token.
 -- libraries: clear, each
 -- KEYS, for each request: lock, revoked, fence
 -- ARGV, for all requests: none
 -- ARGV, for each request: none
 -- returns, for each request: code, ms, id
---   1, 0, ''         something was taken out
+--   1, 0, ''         something was removed
 --   0, 0, ''         there was nothing
 --   -1, 0, message   this request failed, alone
 -- atomic, because what is written between a look and its deletion would be lost.
@@ -332,19 +332,19 @@ end
 return each(3, 0, 0, 3, rw_clear)
 
 ----
--- redisson/rw_inspect: tells who has the vote in an RReadWriteLock of Redisson, and the latest
+-- redisson/rw_inspect: returns who has the vote in an RReadWriteLock of Redisson, and the latest
 -- token of ours; changes nothing.
 -- libraries: time, rw_java, list, each
 -- KEYS, for each request: lock, stem, fence
 -- ARGV, for all requests: none
 -- ARGV, for each request: none
---   stem: what the keys of readers begin with
+--   stem: the beginning of the keys of readers
 -- returns, for each request: code, ms, id, count, more
 --   1, lease left in ms, writer, count, more   somebody writes (-1 ms: the record has no expiry)
 --   0, -2, '', 0, more                         nobody does
 --   -1, 0, message, '', ''                     this request failed, alone
---   more: as that of rw/inspect; nobody waits in a queue. A record without a mode is that of
---   another kind of lock: who has it counts as a writer
+--   more: as in rw/inspect, with an empty queue; a record without a mode is of another kind of
+--   lock, and its holder is listed as a writer
 -- atomic, because holders and leases must belong together.
 local function rw_inspect(key)
   local lock, stem, fence = unpack(KEYS, key + 1, key + 3)
@@ -361,7 +361,7 @@ local function rw_inspect(key)
     end
   end
   if not by and #reading == 0 then
-    -- Nobody lives who reads, and as long as the record is there nobody gets to write.
+    -- All readers are dead, but nobody gets to write while the record is there. So they are listed.
     for _, hold in ipairs(holds) do
       list(reading, hold, 0, 0)
     end

@@ -101,8 +101,7 @@ end
 
 -- A vote or a place is gone that others may have waited for. Wakes the first in the queue if that
 -- is a writer and nobody holds. If a writer has gone, wakes all readers before the first writer:
--- they can all have the vote. If a reader has gone, readers were not waiting for it. Does not wake
--- `place`, whose waiter gave the vote back and knows.
+-- they can all have the vote. Does not wake `place`, whose waiter gave the vote back and knows.
 local function call_next(writer, readers, queue, writers, gone, place)
   if redis.call('EXISTS', writer) == 1 then
     return
@@ -201,8 +200,8 @@ local function acquire(key, args, arg)
   local waiting = sweep(queue, alive, writers)
   sweep_readers(readers)
   local holding, ms, by = in_the_way(writer, readers, hold, mode)
-  -- Under its own write a hold does not wait behind the queue, and no more does a renewal: those in
-  -- the queue wait for this very owner.
+  -- A read under its own write does not wait behind the queue, which waits for that write itself.
+  -- Nor does a request of a hold that has the vote.
   local has = by or write_of(hold) or (holding or waiting) and redis.call('ZSCORE', readers, hold)
   local among = mode == 'read' and writers or queue
   local last = waiting and turn ~= 'first' and last_of(among) or {}

@@ -1,9 +1,9 @@
 -- The scripts of the semaphore.
 
 ----
--- slots: who has which permits of a semaphore. A permit is a slot, a number from 0 on, which a
--- voter gives to one hold. `slots` has the slot of each member, `ends` until when it counts, by
--- this voter's clock; both expire with the last. A hold of several slots is several members: the
+-- slots: the permits of a semaphore. A permit is a slot, a number from 0 on, which a voter gives to
+-- one hold (design 9). `slots` has the slot of each member, `ends` the end of its lease, by this
+-- voter's clock. Both expire with the last member. A hold of several slots is several members: the
 -- hold, `<hold>+1`, `<hold>+2` and so on.
 local function hold_of(member)
   return string.match(member, '^(.+)%+%d+$') or member
@@ -20,9 +20,9 @@ local function take_out(slots, ends, members)
   end
 end
 
--- How many slots are taken. Takes out some whose leases have ended: no more than the caller asks
--- for, so that no call takes long. Where somebody deleted one of the two keys, it is unknown who
--- has what, as if both were gone.
+-- How many slots are taken. Removes some members whose leases have ended, but only as many as the
+-- caller wants: a server answers nobody else while a script runs. If somebody deleted one of the
+-- two keys, nobody knows who has what, so both are deleted.
 local function sweep_slots(slots, ends, most)
   local taken = redis.call('ZCOUNT', ends, now_ms(), '+inf')
   if taken == redis.call('ZCARD', slots) then
@@ -42,8 +42,8 @@ local function sweep_slots(slots, ends, most)
   return taken
 end
 
--- The slots of a hold that asks for so many, in the order in which it has them; none where its
--- lease has ended.
+-- The slots of a hold, `wanted` at most, in the order in which it has them; none if its lease has
+-- ended.
 local function slots_of(slots, ends, hold, wanted)
   local own, until_ms = {}, tonumber(redis.call('ZSCORE', ends, hold))
   if not until_ms or until_ms < now_ms() then
@@ -81,7 +81,7 @@ local function read_slots(text)
   return list
 end
 
--- The keys end with the last of their members, after one that ended then has changed or gone.
+-- Ends the keys with the last of their members, after one that ended last has changed or gone.
 local function end_with_last(slots, ends, former)
   local last = redis.call('ZRANGE', ends, -1, -1, 'WITHSCORES')[2]
   if last and tonumber(last) < former then
@@ -91,12 +91,13 @@ local function end_with_last(slots, ends, former)
   end
 end
 
--- Takes from a hold what it has: how much was left of its lease, nil where it had nothing.
+-- Takes all slots from a hold. Returns what was left of its lease, nil if it had none.
 local function take_slots(slots, ends, hold)
   local until_ms = tonumber(redis.call('ZSCORE', ends, hold))
   if not until_ms then
     return nil
   end
+  -- The number of slots is unknown here, and mostly one: two first, then eight times as many.
   local at, some, taken = 0, 2, 0
   repeat
     local members = {}
@@ -106,7 +107,7 @@ local function take_slots(slots, ends, hold)
     local gone = redis.call('ZREM', slots, unpack(members))
     taken = taken + gone
     gone = gone + redis.call('ZREM', ends, unpack(members))
-    -- It has no more where neither key had the last of these.
+    -- It has no more if neither key had the last of these.
     local is_all = gone <= 2 * (some - 1)
     at, some = at + some, math.min(8 * some, 256)
   until is_all
@@ -117,8 +118,8 @@ local function take_slots(slots, ends, hold)
   return until_ms - now_ms()
 end
 
--- Lets the members of a hold count for so long at least, and never for less than they do. Begins
--- with PEXPIREAT: a server that is full refuses what could take memory only before a first write.
+-- Keeps the members of a hold for at least `lease_ms`, and never shortens their lease. Begins with
+-- PEXPIREAT: a full server refuses writes that could take memory only before a first write.
 local function keep_slots(slots, ends, hold, count, lease_ms)
   local former = tonumber(redis.call('ZSCORE', ends, hold)) or 0
   local until_ms = math.max(now_ms() + lease_ms, former)
@@ -131,7 +132,8 @@ local function keep_slots(slots, ends, hold, count, lease_ms)
   redis.call('ZADD', ends, unpack(words))
 end
 
--- Gives slots that nobody else has to a hold that has none.
+-- Gives a hold that has no slots these, which nobody has. If the keys get no expiry, takes them
+-- back.
 local function give_slots(slots, ends, hold, list, lease_ms)
   local until_ms, words, deadlines = now_ms() + lease_ms, {}, {}
   for at, slot in ipairs(list) do
@@ -152,9 +154,10 @@ local function give_slots(slots, ends, hold, list, lease_ms)
   end
 end
 
--- Of how many permits a semaphore is: of the fewest that somebody who holds or waits has asked with
--- of late; and until when that is known to be asked for. `permits` has both numbers, for as long as
--- a lease of who asked last, or a quarter longer: so it need not be written each time.
+-- The number of permits of a semaphore, and until when it applies: the smallest that a holder or
+-- waiter has sent lately, so that none of them finds more holders than its own number allows.
+-- `permits` has both for the lease of the last request, or a quarter longer: so it need not be
+-- written each time.
 local function fewest(permits, asked)
   local known, until_ms = string.match(redis.call('GET', permits) or '', '^(%d+) (%d+)$')
   known = tonumber(known) or asked
@@ -170,11 +173,12 @@ local function remember(permits, asked, limit, known_ms, lease_ms)
 end
 
 ----
--- served: the queue of a semaphore. A place that is given permits goes from `queue` to `served`,
--- with its ticket: nobody gets a lower one while it may have to give them back and go on waiting.
--- `alive` has until when the places of both count.
+-- served: the queue of a semaphore. A place that gets permits moves from `queue` to `served`, with
+-- its ticket: it may have to give them back and wait on, and nobody may get a lower ticket
+-- meanwhile (mutant `served_place_is_forgotten`). It is not in `queue`, so that it keeps no other
+-- from the permits that are left. `alive` has until when the places of both are kept.
 
--- Takes out the places that count no more. Says whether there are any, in either.
+-- Removes the places that have ended. Returns whether there are any left, in either.
 local function sweep_places(queue, served, alive)
   if redis.call('EXISTS', queue, served) == 0 then
     return false
@@ -182,36 +186,37 @@ local function sweep_places(queue, served, alive)
   drop_ended(alive, queue, served)
   local places = redis.call('ZCARD', queue) + redis.call('ZCARD', served)
   if places ~= redis.call('ZCARD', alive) then
-    -- Somebody deleted one of them. Everybody comes back, each with its ticket.
+    -- Somebody deleted one of the keys. All waiters come back, each with its ticket.
     redis.call('DEL', queue, served, alive)
     return false
   end
   return places > 0
 end
 
--- The ticket of a place, nil where there is none.
+-- The ticket of a place, nil if there is none.
 local function ticket_of(place, queue, served)
   local score = redis.call('ZSCORE', served, place)
   return tonumber(redis.call('ZSCORE', queue, place)) or score and math.floor(score / 1e6)
 end
 
--- What a place goes by in `served`: its ticket, and behind it the last six digits of the attempt.
+-- The score of a place in `served`: its ticket, and behind it the last six digits of the attempt.
+-- So a late undo of an earlier attempt does not move the place of a holder back (`85e27394`).
 local function score_of(ticket, hold)
   return ticket * 1e6 + string.match(hold, '%d+$') % 1e6
 end
 
--- This attempt was given permits.
+-- This attempt got permits.
 local function serve(place, hold, queue, served, alive)
   local ticket = redis.call('ZSCORE', queue, place)
   if not ticket then
-    -- It counted for no time at all.
+    -- The place had ended already.
     return
   end
   redis.call('ZREM', queue, place)
   put(served, score_of(ticket, hold), place, redis.call('PTTL', alive))
 end
 
--- This attempt has none, and its place goes on waiting. Nothing to a later attempt.
+-- This attempt gave its permits back, and its place waits on. Does nothing to a later attempt.
 local function serve_no_more(place, hold, queue, served, alive)
   local score, ticket = redis.call('ZSCORE', served, place), ticket_of(place, queue, served)
   if score and tonumber(score) == score_of(ticket, hold) then
@@ -221,14 +226,14 @@ local function serve_no_more(place, hold, queue, served, alive)
 end
 
 ----
--- semaphore/acquire: asks for permits, by itself or from a place in the queue.
+-- semaphore/acquire: requests permits, with or without a place in the queue.
 -- libraries: expire, time, queue, call, enter, slots, served, each
 -- KEYS, for each request: slots, ends, queue, served, alive, permits
 -- ARGV, for all requests: calls, lease_ms, wait_ms
 -- ARGV, for each request: hold, asked, wanted, start, floors, ticket
---   asked: of how many permits the semaphore is; wanted: how many slots; start: the slot to look
---   from, round to it again; floors '': none, or the least that each slot may be, in that order;
---   ticket '': none is fixed yet; wait_ms: how long the place of the hold counts, if it has one
+--   asked: how many permits the semaphore has; wanted: how many slots; start: the slot to look
+--   from, round to it again; floors: the least that each slot may be, in that order, or ''
+--   ticket '': none is agreed yet; wait_ms: how long the place of the hold is kept, if it has one
 -- returns, for each request: code, ms, id, given, ticket
 --   1, this voter's clock, '', slots, ticket  granted; the clock in ms since 1970; the slots as
 --                                             ranges; ticket -1 where there is no place
@@ -236,26 +241,27 @@ end
 --                                             to end, and the time until the first ends
 --   3, time left in ms, place, '', ticket     refused: that place comes first
 --   -1, 0, message, '', ''                    this request failed, alone
---   given: behind the slots ` of ` and a number, if others have asked with fewer permits of late
+--   slots: with ` of ` and a number behind, if others have sent fewer permits lately
 -- atomic, because two that look before either has a slot would both take it.
 local lease_ms, wait_ms = unpack(ARGV, 2, 3)
 lease_ms, wait_ms = tonumber(lease_ms), tonumber(wait_ms)
 
--- How many slots of a range nobody has: no slot stands twice.
+-- How many slots of a range are free. One command, as no slot is in the set twice.
 local function count_free(slots, from, to)
   return to - from + 1 - redis.call('ZCOUNT', slots, from, to)
 end
 
 -- So many free slots, in the order from `start` round to it: each the first behind the one before
--- that is not before its floor. `all`: of how many slots the way round is; those from `limit` on
--- are nobody's.
+-- that is not before its floor. `all`: the number of slots of the way round. Slots from `limit` on
+-- are given to nobody.
 local function choose(slots, wanted, start, floors, all, limit)
   local list = {}
   local function is_before_floor(slot)
     local floor = floors[#list + 1] or start
     return (slot - start) % all < (floor - start) % all
   end
-  -- Of a range with so many free slots. A range is halved until all of it is free, or nothing.
+  -- Takes from a range with so many free slots. A range is halved until all of it is free, or
+  -- nothing: with 10,000 slots, one command each would take too long.
   local function find(from, to, free)
     if free == 0 or #list == wanted or is_before_floor(to) then
       return
@@ -272,7 +278,7 @@ local function choose(slots, wanted, start, floors, all, limit)
     end
   end
   for _, arc in ipairs({ { start, limit - 1 }, { 0, math.min(start, limit) - 1 } }) do
-    -- Mostly the next are free.
+    -- Mostly the next slots are free, so the first range is as short as the request.
     local from, length = arc[1], wanted
     while from <= arc[2] and #list < wanted do
       local to = math.min(from + length - 1, arc[2])
@@ -283,7 +289,7 @@ local function choose(slots, wanted, start, floors, all, limit)
   return #list == wanted and list
 end
 
--- Whether none of the slots that a hold has is before its floor.
+-- Whether no slot of a hold is before its floor.
 local function is_behind(own, floors, start, all)
   for at, floor in ipairs(floors) do
     if (own[at] - start) % all < (floor - start) % all then
@@ -293,7 +299,7 @@ local function is_behind(own, floors, start, all)
   return true
 end
 
--- Enters a place, or tells it its ticket again: the ticket, and who stands right before it.
+-- Enters a place, or finds it: returns its ticket, and the place right before it.
 local function stand(queue, served, alive, place, ticket)
   local head = first(queue)
   ticket = tonumber(ticket) or ticket_of(place, queue, served)
@@ -307,13 +313,13 @@ local function stand(queue, served, alive, place, ticket)
   local rank = redis.call('ZRANK', queue, place) or 0
   local ahead = rank > 0 and redis.call('ZRANGE', queue, rank - 1, rank - 1)[1]
   if ahead and head == place then
-    -- Its ticket took this place from the front: whoever is there now was not called.
+    -- Its ticket moved this place back from the front. The waiter that is first now was not woken.
     call_first(queue, place)
   end
   return ticket, ahead
 end
 
--- Who is named where too few slots are free.
+-- The answer if too few slots are free.
 local function refusal(ends, ticket)
   local soon = redis.call('ZRANGE', ends, 0, 0, 'WITHSCORES')[2]
   if not soon then
@@ -329,6 +335,7 @@ local function acquire(key, args, arg)
   asked, wanted, start = tonumber(asked), tonumber(wanted), tonumber(start)
   floors = read_slots(floors)
   local limit, known_ms = fewest(permits, asked)
+  -- An error, and no refusal: it would wait for ever.
   if wanted > limit then
     error(wanted .. ' permits are more than others have asked for of late: ' .. limit, 0)
   end
@@ -386,13 +393,13 @@ end
 return each(6, 3, 6, 5, acquire)
 
 ----
--- semaphore/renew: keeps the slots of a hold, or says that it has others or none.
+-- semaphore/renew: keeps the slots of a hold, or answers that it has others or none.
 -- libraries: expire, time, queue, call, enter, slots, served, each
 -- KEYS, for each request: slots, ends, revoked, queue, served, alive, permits
 -- ARGV, for all requests: calls, lease_ms
 -- ARGV, for each request: hold, asked, given, anew
---   asked: of how many permits the semaphore is; given: the slots, as ranges; anew '1': the hold is
---   given these where nobody has one of them
+--   asked: how many permits the semaphore has; given: the slots, as ranges; anew '1': the hold gets
+--   these if nobody has one of them
 -- returns, for each request: code, ms, id
 --   1, this voter's clock, ''     granted; the clock in ms since 1970
 --   0, lease left in ms, holder   refused: that hold has one of the slots
@@ -412,7 +419,7 @@ local function is_same(own, list)
   return #own == #list
 end
 
--- Of these slots those that the hold has, and a member of another hold that has one. Takes them
+-- The slots of this list that the hold has, and a member of another hold that has one. Takes them
 -- from holds whose leases have ended.
 local function look(slots, ends, hold, list)
   local kept, ended, other = {}, {}, nil
@@ -450,6 +457,7 @@ local function renew(key, args, arg)
   if not other and anew == '' then
     return 4, 0, ''
   end
+  -- Slots that it has beside the agreed ones are of no use to it, and keep others out.
   local left = take_slots(slots, ends, hold)
   if not other then
     give_slots(slots, ends, hold, list, lease_ms)
@@ -458,7 +466,7 @@ local function renew(key, args, arg)
     give_slots(slots, ends, hold, kept, left)
   end
   if left and #kept < #own and sweep_places(queue, served, alive) then
-    -- What it had elsewhere is free.
+    -- The slots that it had besides are free.
     call_first(queue)
   end
   if other then
@@ -470,8 +478,8 @@ end
 return each(7, 2, 4, 3, renew)
 
 ----
--- semaphore/release: at count 0 gives back what the hold has, leaves the queue, and calls who
--- is the first in it.
+-- semaphore/release: at count 0 gives back all slots of the hold, leaves the queue, and wakes the
+-- first waiter.
 -- libraries: expire, time, queue, call, enter, slots, served, each
 -- KEYS, for each request: slots, ends, queue, served, alive
 -- ARGV, for all requests: calls
@@ -514,7 +522,7 @@ end
 return each(5, 1, 3, 3, release)
 
 ----
--- semaphore/shorten: lets the lease of a hold end sooner; never later.
+-- semaphore/shorten: ends the lease of a hold sooner; never later.
 -- libraries: time, slots, each
 -- KEYS, for each request: slots, ends
 -- ARGV, for all requests: none
@@ -537,7 +545,7 @@ local function shorten(key, args, arg)
   for at = 1, #own do
     words[2 * at - 1], words[2 * at] = until_ms, member_of(hold, at - 1)
   end
-  -- First, as a server that is full refuses the other only before a first write.
+  -- First, as a full server refuses the other write only before a first one.
   redis.call('PEXPIRE', ends, redis.call('PTTL', ends))
   redis.call('ZADD', ends, unpack(words))
   end_with_last(slots, ends, former)
@@ -547,7 +555,7 @@ end
 return each(2, 0, 3, 3, shorten)
 
 ----
--- semaphore/force_release: ends one named hold, and marks it: no renewal brings it back.
+-- semaphore/force_release: ends one named hold. It is stored, so no renewal brings it back.
 -- libraries: expire, time, mark_ended, queue, call, enter, slots, served, each
 -- KEYS, for each request: slots, ends, revoked, queue, served, alive
 -- ARGV, for all requests: calls
@@ -577,13 +585,13 @@ end
 return each(6, 1, 2, 3, force_release)
 
 ----
--- semaphore/clear: takes out all who wait, and what is no record of a semaphore; leaves holds.
+-- semaphore/clear: removes all waiters, and what is no record of a semaphore; leaves holds.
 -- libraries: clear, each
 -- KEYS, for each request: slots, ends, revoked, queue, served, alive, permits
 -- ARGV, for all requests: none
 -- ARGV, for each request: none
 -- returns, for each request: code, ms, id
---   1, 0, ''         something was taken out
+--   1, 0, ''         something was removed
 --   0, 0, ''         there was nothing
 --   -1, 0, message   this request failed, alone
 -- atomic, because what is written between a look and its deletion would be lost.
@@ -597,7 +605,7 @@ end
 return each(7, 0, 0, 3, clear)
 
 ----
--- semaphore/inspect: tells who has which slots, who waits, and of how many permits it is; changes
+-- semaphore/inspect: returns who has which slots, who waits, and the number of permits; changes
 -- nothing.
 -- libraries: time, queue, list, slots, each
 -- KEYS, for each request: slots, ends, queue, alive, permits
@@ -609,9 +617,9 @@ return each(7, 0, 0, 3, clear)
 --                            0 where there are none
 --   0, 0, '', next, more     none is
 --   -1, 0, message, '', ''   this request failed, alone
---   more: a list of who holds, a list of who waits, and the fewest permits that anybody asked with
---   of late, '' where none is known; in the lists, for each slot in order, and for each place in
---   order: the hold and its slot, or the place and its ticket, and for how long it counts in ms
+--   more: a list of the slots, a list of the waiters, and the smallest number of permits that was
+--   sent lately, '' if none was
+--   in the lists, in order: hold and slot, or place and ticket, and the time left in ms
 -- atomic, because holders, leases and queue must belong together.
 local MOST = 256
 
