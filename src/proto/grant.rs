@@ -151,19 +151,14 @@ impl Grant {
         let due = self.limit.filter(|limit| *limit > now).map_or(due, |limit| limit.min(due));
         if let Stage::Granted = self.stage {
             let fixed = self.token();
-            let is_stored =
-                |stored: &Votes| stored.is_won() || crate::mutant!("token_is_not_stored");
-            match fixed {
-                Some((token, stored)) if !is_stored(&stored) => {
-                    let voters = stored.unheard();
-                    self.stage = Stage::Storing { token, stored, asked: now, due };
-                    return GrantNext::Store(token, voters);
-                }
-                fixed => {
-                    let token = fixed.map(|(token, _)| token);
-                    self.stage = Stage::Placing { token, due: None };
-                }
+            if let Some((token, stored)) = &fixed
+                && !(stored.is_won() || crate::mutant!("token_is_not_stored"))
+            {
+                let (token, stored, voters) = (*token, stored.clone(), stored.unheard());
+                self.stage = Stage::Storing { token, stored, asked: now, due };
+                return GrantNext::Store(token, voters);
             }
+            self.stage = Stage::Placing { token: fixed.map(|(token, _)| token), due: None };
         }
         let in_time = self.rules.is_in_time(self.started, now);
         if let Stage::Storing { token, stored, asked, due } = &mut self.stage {

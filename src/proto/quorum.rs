@@ -38,23 +38,15 @@ impl Quorum {
     /// Takes the side of each voter, in the order of [`joint`](Self::joint). Voters without sides
     /// are one set.
     pub fn of_sides(sides: impl Iterator<Item = Option<Side>>) -> Self {
-        let [mut only_new, mut both, mut only_old, mut all] = [0; 4];
-        for side in sides {
-            match side {
-                None => all += 1,
-                Some(Side::New) => only_new += 1,
-                Some(Side::Both) => both += 1,
-                Some(Side::Old) => only_old += 1,
-            }
-        }
+        let sides: Vec<_> = sides.collect();
+        let count = |side| sides.iter().filter(|it| **it == side).count();
+        let [new, both, old] = [Side::New, Side::Both, Side::Old].map(|side| count(Some(side)));
         // The reports of an error may be empty, or of one set only. They are taken for one set, as
         // `Error::retry_after` and `is_permanent` must not panic.
-        match all {
-            0 if only_new + both > 0 && both + only_old > 0 => {
-                Self::joint(only_new, both, only_old)
-            }
-            all => Self::of((all + only_new + both + only_old).max(1)),
+        if count(None) > 0 || new + both == 0 || both + old == 0 {
+            return Self::of(sides.len().max(1));
         }
+        Self::joint(new, both, old)
     }
 
     pub fn voters(self) -> usize {

@@ -38,7 +38,7 @@ pub struct Asked {
 }
 
 /// The vote that one voter gave the hold, and the times without it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct VoterSupport {
     /// Its last answer was a grant.
     granted: bool,
@@ -97,14 +97,8 @@ impl Support {
         // Until its answer comes, a voter may have voted for others: also a voter that never
         // answers belongs to the majority that can have passed the hold by (mutant
         // `missing_votes_do_not_count`).
-        let voter = VoterSupport {
-            granted: false,
-            keeps: None,
-            vote: None,
-            lacks: Some((started, Lack::Missing)),
-            gaps: Vec::new(),
-            rival: None,
-        };
+        let lacks = Some((started, Lack::Missing));
+        let voter = VoterSupport { lacks, ..VoterSupport::default() };
         Self { voters: vec![voter; voters], rounds: 0, stood_still, patience }
     }
 

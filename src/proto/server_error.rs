@@ -107,7 +107,7 @@ impl ServerError {
         let error = match begins.or_else(inside)?.1 {
             NotPermitted(_) => NotPermitted(Permission::read(text)),
             // Only the beginning of a text says where to go instead, or that nothing ran. A script
-            // that met such an error may have written before: it must not be sent again (law 5).
+            // that met such an error inside has run in part.
             Moved | Ask | TryAgain | ClusterDown | PrimaryDown | UnknownScript
                 if begins.is_none() =>
             {
@@ -116,33 +116,6 @@ impl ServerError {
             error => error,
         };
         Some(error)
-    }
-
-    /// Whether the server may do that later.
-    fn is_passing(self) -> bool {
-        match self {
-            NotNow | ReadOnly | PrimaryDown | ClusterDown | UnknownScript => true,
-            error => error.is_elsewhere() || error == NotLocal,
-        }
-    }
-
-    /// Whether another server of the cluster has the hash slot.
-    fn is_elsewhere(self) -> bool {
-        matches!(self, Moved | Ask | TryAgain)
-    }
-
-    /// Whether it stays until an operator changes something.
-    fn needs_an_operator(self) -> bool {
-        // Time alone mends none of these, so a client seldom tries again (`src/voter/pauses.rs`).
-        matches!(
-            self,
-            NotLoggedIn
-                | WrongPassword
-                | NoPasswordSet
-                | NotPermitted(_)
-                | Self::Tls
-                | Self::CannotVote
-        )
     }
 }
 
@@ -180,16 +153,26 @@ impl Reason {
         &self.text
     }
 
+    /// Whether the server may do that later.
     pub(crate) fn is_passing(&self) -> bool {
-        self.error.is_some_and(ServerError::is_passing)
+        let passes = matches!(
+            self.error,
+            Some(NotNow | ReadOnly | PrimaryDown | ClusterDown | UnknownScript | NotLocal)
+        );
+        passes || self.is_elsewhere()
     }
 
+    /// Whether another server of the cluster has the hash slot.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        self.error.is_some_and(ServerError::is_elsewhere)
+        matches!(self.error, Some(Moved | Ask | TryAgain))
     }
 
+    /// Whether it stays until an operator changes something.
     pub(crate) fn needs_an_operator(&self) -> bool {
-        self.error.is_some_and(ServerError::needs_an_operator)
+        // Time alone mends none of these, so a client seldom tries again (`src/voter/pauses.rs`).
+        use ServerError::{CannotVote, Tls};
+        let is_login = matches!(self.error, Some(NotLoggedIn | WrongPassword | NoPasswordSet));
+        is_login || matches!(self.error, Some(NotPermitted(_) | Tls | CannotVote))
     }
 
     pub(crate) fn is(&self, error: ServerError) -> bool {

@@ -82,8 +82,8 @@ pub struct Persistence {
 impl Persistence {
     /// Whether each change is on the disk when it is answered, so that a restart forgets nothing.
     pub fn is_durable(&self) -> bool {
-        // Fails closed, but for settings that older servers do not have (the tail of the file) or
-        // that only operators may read (the user `default`).
+        // A setting that the server does not say is taken for the worse one. The exceptions: older
+        // servers do not have the setting for the tail, and only operators may read the user.
         self.appendonly
             && self.appendfsync.as_deref() == Some("always")
             && self.no_appendfsync_on_rewrite == Some(false)

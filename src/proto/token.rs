@@ -125,7 +125,7 @@ pub struct Floors {
     margin_micros: u64,
     /// The last token of each lock for which it was above the wall clock.
     ahead: HashMap<Arc<str>, Token>,
-    /// At how many entries those are removed that the clock has overtaken.
+    /// At how many entries the overtaken ones are removed.
     roomy: usize,
 }
 

@@ -87,9 +87,7 @@ impl fmt::Display for Verdict {
             Self::Behind { place, ttl: Some(ttl) } => {
                 write!(f, "behind {place} in the queue, for {} more", Rounded(*ttl))
             }
-            Self::Behind { place, ttl: None } => {
-                write!(f, "behind {place} in the queue")
-            }
+            Self::Behind { place, ttl: None } => write!(f, "behind {place} in the queue"),
             Self::Revoked => f.write_str("ended by force"),
             Self::Absent => f.write_str("held by nobody"),
             Self::Unknown(cause) => write!(f, "{cause}"),

@@ -85,8 +85,8 @@ impl Span {
         (self.least - other.most).max(other.least - self.most)
     }
 
-    fn widened(self, slack: i128) -> Self {
-        Self { least: self.least - slack, most: self.most + slack }
+    fn overlap(self, other: Self) -> Self {
+        Self { least: self.least.max(other.least), most: self.most.min(other.most) }
     }
 }
 
@@ -110,7 +110,7 @@ impl ClockCourse {
         let beyond = elapsed.saturating_sub(longest);
         let run = |ppm, time| nanos(Drift { ppm, fixed: Duration::ZERO }.over(time));
         let slack = run(drift.ppm, elapsed.min(longest)) + run(Self::SLEW_PPM, beyond);
-        self.span.widened(slack)
+        Span { least: self.span.least - slack, most: self.span.most + slack }
     }
 
     /// Takes a new measurement. How far it is beyond where the clock can be, if it is.
@@ -122,14 +122,14 @@ impl ClockCourse {
         let moved = span.apart_from(expected);
         if moved > nanos(drift.fixed) {
             self.span = span;
-            let (least, most) = (span.least - expected.most, span.most - expected.least);
-            self.step = (least > 0).then_some(PauseStep { least, most, after, until: now });
+            let step = Span { least: span.least - expected.most, most: span.most - expected.least };
+            let pause = PauseStep { span: step, after, until: now };
+            self.step = (step.least > 0).then_some(pause);
             return Some(length(moved));
         }
         // Both are true, so the clock is where they overlap. (They may miss each other by the fixed
         // part of the drift.) So a slow change adds up, and is found in the end.
-        self.span =
-            Span { least: expected.least.max(span.least), most: expected.most.min(span.most) };
+        self.span = expected.overlap(span);
         None
     }
 }
@@ -138,8 +138,8 @@ impl ClockCourse {
 /// of all voters seem to have made the same step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PauseStep {
-    least: Nanos,
-    most: Nanos,
+    /// By how much.
+    span: Span,
     /// When the measurement before left. The clock had not stepped yet.
     after: Moment,
     /// When the step was seen.
@@ -149,13 +149,10 @@ pub(super) struct PauseStep {
 impl PauseStep {
     /// The overlap of both, if they can be one and the same pause of the client.
     fn overlap(self, other: Self) -> Option<Self> {
-        let both = Self {
-            least: self.least.max(other.least),
-            most: self.most.min(other.most),
-            after: self.after.max(other.after),
-            until: self.until.min(other.until),
-        };
-        (both.least <= both.most && both.after <= both.until).then_some(both)
+        let span = self.span.overlap(other.span);
+        let (after, until) = (self.after.max(other.after), self.until.min(other.until));
+        let is_possible = span.least <= span.most && after <= until;
+        is_possible.then_some(Self { span, after, until })
     }
 }
 
@@ -222,7 +219,7 @@ impl Register {
         }
         self.lift_quarantines(pause);
         // The most that it can have been: in doubt, trust ends sooner (law 2).
-        Some(length(pause.most))
+        Some(length(pause.span.most))
     }
 
     /// Takes back the quarantines of voters whose clocks only seemed to step.

@@ -182,7 +182,8 @@ impl Register {
         let overlap = standing.overlap;
         let same = standing.life.as_ref().filter(|life| life.server() == server(run_id));
         let since = same.map_or(now, |life| life.since);
-        let before = standing.life.replace(Life::new(run_id, durable, since));
+        let life = Life { run_id: run_id.into(), durable, since, is_there: true };
+        let before = standing.life.replace(life);
         let returned = before.as_ref().is_some_and(|before| before.run_id != run_id);
         if before.is_none() {
             let (at, age, marked) = (since_beginning(now) - nanos(uptime), uptime, false);
@@ -334,10 +335,6 @@ impl Start {
 }
 
 impl Life {
-    fn new(run_id: &str, durable: bool, since: Moment) -> Self {
-        Self { run_id: run_id.into(), durable, since, is_there: true }
-    }
-
     fn server(&self) -> &str {
         server(&self.run_id)
     }
