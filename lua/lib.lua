@@ -82,7 +82,7 @@ end
 -- count. It expires with the lease.
 
 -- The hold that has the vote, and its count. The record of a RReadWriteLock of Redisson has a field
--- `mode` before its holds, which is none.
+-- `mode` before its holds.
 local function holder(lock)
   local record = redis.call('HGETALL', lock)
   if record[1] == 'mode' and record[3] then

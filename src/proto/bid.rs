@@ -207,7 +207,7 @@ impl Bid {
     pub fn next(&mut self, now: Moment, called: &[bool], wait: &mut Wait) -> BidNext {
         match self.judge(now, called) {
             BidNext::Won => {
-                wait.answer(self.started);
+                wait.note_answer(self.started);
                 BidNext::Won
             }
             BidNext::Silent => {

@@ -13,7 +13,7 @@ fn waiting(ticket: Option<u64>, limit: Limit) -> (Bid, Wait) {
         longest_deadline: MS(100),
     };
     let mut wait = Wait::new(limit, MS(60_000), MS(1_000));
-    wait.answer(at(4_000));
+    wait.note_answer(at(4_000));
     (Bid::start(Quorum::of(3), rules, ticket.map(Ticket), &mut wait, at(0)), wait)
 }
 

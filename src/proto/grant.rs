@@ -121,8 +121,8 @@ impl Grant {
         }
         let Some(slots) = &mut self.slots else { return };
         match vote.slots.take().filter(|_| granted) {
-            Some(gave) => slots.heard(voter, gave),
-            None => slots.missed(voter, !matches!(vote.verdict, Verdict::Unknown(_))),
+            Some(gave) => slots.note_slots(voter, gave),
+            None => slots.note_none(voter, !matches!(vote.verdict, Verdict::Unknown(_))),
         }
         self.fewer = self.fewer.into_iter().chain(vote.fewer).min();
     }

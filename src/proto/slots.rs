@@ -124,7 +124,7 @@ impl SlotVotes {
     }
 
     /// A voter gave these slots, and its vote counts.
-    pub fn heard(&mut self, voter: usize, slots: Slots) {
+    pub fn note_slots(&mut self, voter: usize, slots: Slots) {
         self.said[voter] = SlotSaid::Gave(slots);
     }
 
@@ -142,7 +142,7 @@ impl SlotVotes {
     }
 
     /// A voter gave no slots. `is_known`: it said why.
-    pub fn missed(&mut self, voter: usize, is_known: bool) {
+    pub fn note_none(&mut self, voter: usize, is_known: bool) {
         self.said[voter] = if is_known { SlotSaid::Nothing } else { SlotSaid::Failed };
     }
 

@@ -43,7 +43,7 @@ fn votes(voters: usize) -> SlotVotes {
 }
 
 fn hear<const N: usize>(votes: &mut SlotVotes, gave: impl IntoIterator<Item = (usize, [u16; N])>) {
-    gave.into_iter().for_each(|(voter, gave)| votes.heard(voter, slots(gave)));
+    gave.into_iter().for_each(|(voter, gave)| votes.note_slots(voter, slots(gave)));
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn slots_that_others_took_meanwhile_are_no_silence() {
     hear(&mut votes, [(0, [9]), (1, [0])]);
     assert_eq!(votes.advance(), SlotNext::Ask { floors: slots([0]), voters: vec![0, 2] });
     assert_eq!(votes.loss(), Loss::NoQuorum, "one has answered");
-    votes.missed(2, false);
+    votes.note_none(2, false);
     assert_eq!(votes.loss(), Loss::NoQuorum, "the other cannot be reached");
-    votes.missed(2, true);
+    votes.note_none(2, true);
     assert_eq!(votes.loss(), Loss::Split, "one of the two that have answered gave none");
 }
 
@@ -97,8 +97,8 @@ fn a_minority_that_gives_something_fixes_nothing() {
     assert_eq!(votes.advance(), SlotNext::Apart);
     hear(&mut votes, [(1, [0])]);
     assert!(matches!(votes.advance(), SlotNext::Ask { .. }));
-    votes.missed(0, true);
-    votes.missed(2, true);
+    votes.note_none(0, true);
+    votes.note_none(2, true);
     assert_eq!(votes.advance(), SlotNext::Apart, "who has no slot left");
 }
 
@@ -130,7 +130,7 @@ fn agree(free: &[BTreeSet<u16>], wanted: usize) -> Option<Slots> {
     let mut votes = votes(free.len());
     for (voter, free) in free.iter().enumerate() {
         if let Some(slots) = give(free, wanted, &[]) {
-            votes.heard(voter, slots);
+            votes.note_slots(voter, slots);
         }
     }
     loop {
@@ -140,8 +140,8 @@ fn agree(free: &[BTreeSet<u16>], wanted: usize) -> Option<Slots> {
                 assert!(!voters.is_empty(), "a round must lead on");
                 for voter in voters {
                     match give(&free[voter], wanted, floors.list()) {
-                        Some(slots) => votes.heard(voter, slots),
-                        None => votes.missed(voter, true),
+                        Some(slots) => votes.note_slots(voter, slots),
+                        None => votes.note_none(voter, true),
                     }
                 }
             }

@@ -152,7 +152,7 @@ impl Wait {
     }
 
     /// A majority has answered the bid that began then.
-    pub(super) fn answer(&mut self, started: Moment) {
+    pub(super) fn note_answer(&mut self, started: Moment) {
         (self.answered, self.in_vain) = (Some(started), false);
     }
 
@@ -189,7 +189,7 @@ impl Wait {
     pub fn lose_attempt(&mut self, defeat: Defeat, now: Moment, chance: u32) -> Option<&Denial> {
         let (loss, started) = (defeat.loss, defeat.started);
         if loss == Loss::Held {
-            self.answer(started);
+            self.note_answer(started);
         }
         // An answer that the limit cut off was not missing (law 9). The denial before it stays.
         let is_answer = loss != Loss::NoQuorum || self.cut_off.is_none_or(|limit| now < limit);

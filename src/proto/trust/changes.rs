@@ -128,8 +128,8 @@ impl Trust {
 
     /// The next change to report, unless another task is reporting.
     pub fn tell(&mut self) -> Option<Change> {
-        // That task [goes on](Self::tell_more) with what is left. So a slow recorder holds up one
-        // task only, and the order stays.
+        // That task goes on with what is left. So a slow recorder holds up one task only, and the
+        // order stays.
         if self.is_telling { None } else { self.tell_more() }
     }
 

@@ -109,7 +109,7 @@ struct Standing {
     // an earlier one must go on.
     /// The value of `forgot` before the clock's latest step.
     forgot_before_step: Option<(Nanos, Quarantine)>,
-    /// How long after the server took over its predecessor's grants may have counted.
+    /// How long its predecessor's grants may have counted after the server took over.
     overlap: Duration,
     clock: Option<ClockCourse>,
     /// Whether its latest step was a pause of this client.
@@ -253,8 +253,6 @@ impl Register {
 
     /// The quarantine in which grants to requests of that moment do not count for new holds.
     pub fn kept_out(&self, shard: Shard, sent: Moment) -> Option<KeptOut> {
-        // By when the request left, and not by when the answer came: a slow answer may have been
-        // given in the quarantine, by a voter that has forgotten again since (model of holds).
         if self.suspicion.guard == RestartGuard::Off {
             return None;
         }
@@ -263,6 +261,8 @@ impl Register {
             longest if crate::mutant!("quarantine_of_half_the_length") => longest / 2,
             longest => longest,
         };
+        // By when the request left, and not by when the answer came: a slow answer may have been
+        // given in the quarantine, by a voter that has forgotten again since (model of holds).
         let left = forgot + nanos(longest) - since_beginning(sent);
         let forgot = Moment::BEGINNING + length(forgot);
         (left > 0).then(|| KeptOut::new(why, length(left), forgot))
