@@ -18,7 +18,7 @@ fn rules(lease_ms: u64) -> Rules {
     }
 }
 
-/// Of `a`, `b` and `c` the lot of `b` is the smallest: it leads where all have as many votes.
+/// Of `a`, `b` and `c`, `b` has the smallest lot: it leads if all have the same number of votes.
 fn attempt(me: &str, voters: usize) -> Attempt {
     Attempt::start(HoldId::parse(me), Quorum::of(voters), rules(30_000), at(0))
 }
@@ -42,7 +42,7 @@ fn away() -> Verdict {
     Verdict::Unknown(Cause::Unreachable("gone".into()))
 }
 
-/// What voters say at so many milliseconds, and what is next then.
+/// The time in ms, the answers of voters then, and what is next.
 type Row = (u64, &'static [Say], AttemptNext);
 
 fn check(attempt: &mut Attempt, rows: &[Row]) {
@@ -160,7 +160,7 @@ fn a_leader_that_nobody_yields_to_gives_up_after_a_few_rounds() {
 
 #[test]
 fn undecided_classes_wait_one_more_round_trip_at_most_and_for_a_slow_voter_of_two() {
-    // The silent third counts as unknown: nobody is known to have a majority.
+    // The silent third is unknown, so no hold is known to have a majority.
     let two: &'static [Say] = &[Refuses(0, "b"), Refuses(1, "a")];
     check(&mut attempt("z", 3), &[(4, two, wait(8)), (8, &[], IS_SPLIT)]);
     check(
@@ -174,7 +174,7 @@ fn undecided_classes_wait_one_more_round_trip_at_most_and_for_a_slow_voter_of_tw
 }
 
 proptest! {
-    /// Whatever comes and whenever: the machine ends within its rounds, never trusts past the
+    /// Whatever answers come and when: the attempt ends within its rounds, never trusts past the
     /// lease, and wins only with a majority of all voters.
     #[test]
     fn it_ends_and_wins_only_with_a_majority(
@@ -210,7 +210,7 @@ proptest! {
                 prop_assert!(until > now && until.since(started) < MS(lease_ms));
             }
             Some(Err(_)) => {}
-            // Only at the end of the clock's range does time stand still.
+            // Time stands still only at the end of the clock's range.
             None => prop_assert_eq!(now, Moment::from_nanos(u64::MAX)),
         }
     }

@@ -4,7 +4,7 @@ use crate::proto::{Drift, HoldId, Limit, Quarantine, Quarantined, Terms, at};
 const MS: fn(u64) -> Duration = Duration::from_millis;
 const NOBODY: [bool; 3] = [false; 3];
 
-/// A lease of 10 s, voters that have 100 ms, a refresh after 1 s. The place is known to voters.
+/// A lease of 10 s, a voter deadline of 100 ms, a refresh after 1 s. Voters have stored the place.
 fn waiting(ticket: Option<u64>, limit: Limit) -> (Bid, Wait) {
     let rules = Rules {
         terms: Terms::new(MS(10_000), Drift { ppm: 0, fixed: Duration::ZERO }),
@@ -52,13 +52,13 @@ use Said::{Grants, IsAway, Refuses};
 
 type Row<'a> = (u64, &'a [Said], [bool; 3], BidNext);
 
-/// What is next, where nobody has to be told that it was refused.
+/// What is next, skipping `Refused`.
 fn next(bid: &mut Bid, wait: &mut Wait, now: Moment, called: &[bool]) -> BidNext {
     let next = bid.next(now, called, wait);
     if next == BidNext::Refused { bid.next(now, called, wait) } else { next }
 }
 
-/// Each row: when it is, what voters say then, which have called, and what is next.
+/// Each row: the time in ms, the answers then, the voters that sent a wake-up, and what is next.
 fn check(ticket: Option<u64>, rows: &[Row<'_>]) -> Bid {
     let (mut bid, mut wait) = waiting(ticket, Limit::Never);
     for (ms, said, called, next) in rows {
@@ -100,17 +100,17 @@ fn it_is_won_with_the_grant_that_makes_a_majority() {
 
 #[test]
 fn votes_that_make_no_majority_in_time_are_given_back_at_once_and_once() {
-    // A majority that comes with too little left.
+    // A majority that grants with too little validity left.
     let late = [
         (5_001, &[Grants(0, 1), Grants(1, 1)][..], NOBODY, give_back([0, 1, 2])),
         (5_001, &[], NOBODY, BidNext::Silent),
     ];
     check(None, &late);
     check(Some(4), &[(2, ONE_GRANTS, NOBODY, give_back([0])), (2, &[], NOBODY, wait(1_000))]);
-    // Such a vote is free for the next bid: besides it one of the other two is enough.
+    // Our own vote is free for the next bid, so one of the other two voters is enough.
     let soon = &[Grants(0, 4), Refuses(1, 4, 500), Refuses(2, 4, 900)];
     check(Some(4), &[(2, soon, NOBODY, give_back([0])), (2, &[], NOBODY, wait(504))]);
-    // The third is still to come, and is given back though it comes late or stays unknown.
+    // The third answer is still to come. Its vote is given back even if it comes late or never.
     let grants = (50, &[Grants(2, 4)][..], NOBODY, give_back([2]));
     check(Some(4), &[(2, TWO_REFUSE, NOBODY, wait(100)), grants]);
     let rows = [
@@ -119,7 +119,7 @@ fn votes_that_make_no_majority_in_time_are_given_back_at_once_and_once() {
         (100, &[], NOBODY, wait(1_000)),
     ];
     check(Some(4), &rows);
-    // Voters that cannot be reached do not make it ask in a circle.
+    // Voters that cannot be reached do not make bid follow bid without a pause.
     let apart = &[Grants(0, 4), IsAway(1), Refuses(2, 4, 9_000)];
     check(Some(4), &[(2, apart, NOBODY, give_back([0])), (2, &[], NOBODY, wait(1_000))]);
 }
@@ -150,7 +150,7 @@ fn what_a_majority_gave_is_known_also_where_it_does_not_count() {
 
 #[test]
 fn a_ticket_is_fixed_where_a_majority_allows_it_and_who_differs_is_told_by_another_bid() {
-    // The lowest that a majority allows; the third is worth a moment.
+    // The lowest that a majority allows. The third answer is worth a moment.
     let differ = [
         (2, &[Refuses(0, 4, 9_000), Refuses(1, 6, 9_000)][..], NOBODY, wait(4)),
         (3, &[Refuses(2, 5, 9_000)], NOBODY, AGAIN),
@@ -159,12 +159,12 @@ fn a_ticket_is_fixed_where_a_majority_allows_it_and_who_differs_is_told_by_anoth
     let two = &[Refuses(0, 4, 9_000), Refuses(2, 4, 9_000)][..];
     let agree = [(2, two, NOBODY, wait(100)), (5, &[Refuses(1, 9, 9_000)], NOBODY, AGAIN)];
     assert_eq!(check(None, &agree).ticket(), Some(Ticket(4)));
-    // Where all agree no second trip is needed.
+    // If all agree, no second round trip is needed.
     let agreed = check(None, &[(2, ALL_REFUSE, NOBODY, wait(1_000))]);
     assert_eq!(agreed.ticket(), Some(Ticket(4)));
-    // The voter that granted has no entry of the place: the next bid makes one.
+    // The voter that granted has no entry of the place, so the next bid makes one.
     check(None, &[(2, ONE_GRANTS, NOBODY, give_back([0])), (2, &[], NOBODY, AGAIN)]);
-    // What is fixed stays, whatever a voter says later; without a quorum nothing is.
+    // A fixed ticket stays, whatever a voter says later. Without a quorum none is fixed.
     let mut fixed = bid(Some(4));
     for voter in 0..3 {
         held(&mut fixed, voter, 9, 9_000, 2);
@@ -180,10 +180,10 @@ fn calls_of_enough_voters_that_refused_bring_the_next_bid() {
     let called: Row<'_> = (7, &[], FIRST, wait(12));
     let two = (8, &[][..], [true, false, true], CALLED);
     check(Some(4), &[refused.clone(), called.clone(), two]);
-    // One is enough after a few milliseconds.
+    // One wake-up is enough after a few milliseconds.
     let rows = [refused, called, (11, &[], FIRST, wait(12)), (12, &[], FIRST, CALLED)];
     check(Some(4), &rows);
-    // That of a voter that did not refuse counts for nothing; with it two make a majority.
+    // A wake-up of a voter that did not refuse is none; but with that voter two are a majority.
     let rows = [
         (2, ONE_GRANTS, NOBODY, give_back([0])),
         (3, &[], FIRST, wait(1_000)),
@@ -246,8 +246,8 @@ fn tickets(said: [Option<(u64, bool)>; 3]) -> Bid {
     bid
 }
 
-// Whoever has asked since has a higher ticket from one of the majority. A voter with another
-// one, or without the place, is to be told.
+// Every later caller has a higher ticket from one voter of the majority. A voter with another
+// ticket, or without the place, must hear of this one.
 #[test]
 fn the_highest_of_the_lowest_majority_is_fixed_whatever_the_others_say() {
     let said = |ticket| Some((ticket, true));
@@ -297,14 +297,14 @@ fn a_place_that_does_not_lead_to_the_lock_is_left_where_something_was_sent() {
         }
     };
     let everywhere = || BidNext::Leave(vec![0, 1, 2]);
-    // Voters remember it for three refreshes.
+    // Voters keep the place for three refreshes.
     let (_, mut wait) = waiting(None, Limit::Never);
     assert_eq!(silent(&mut wait, 6_999, false), BidNext::Silent);
     assert_eq!(silent(&mut wait, 7_000, false), everywhere());
-    // From a place of which no majority has heard.
+    // From a place that no majority has stored.
     assert_eq!(silent(&mut wait, 7_001, false), BidNext::Leave(Vec::new()));
     assert_eq!(silent(&mut wait, 7_002, true), BidNext::Leave(vec![0, 1]));
-    // A majority gave its vote twice, and none of that counted.
+    // A majority gave its votes twice, and they did not count.
     let (_, mut wait) = waiting(None, Limit::Never);
     assert_eq!(silent(&mut wait, 10, true), BidNext::Silent);
     assert_eq!(silent(&mut wait, 20, false), BidNext::Silent, "it is not in vain each time");

@@ -7,7 +7,7 @@ fn at(secs: u64) -> Moment {
     Moment::BEGINNING + SECS(secs)
 }
 
-/// Until then a client has time to connect.
+/// The time until which a client must connect.
 fn due() -> Moment {
     at(10)
 }
@@ -24,7 +24,7 @@ fn configuration(number: u32, voters: usize, replaced: Option<usize>) -> VoterCo
     }
 }
 
-/// A client that is about to connect to so many voters, which all have connections.
+/// A client that is about to connect, with connections to so many voters.
 fn of(quorum: Quorum) -> Comparison {
     let mut sets = quorum.each().map(|(_, set)| set.len());
     let configuration = configuration(2, sets.next().unwrap(), sets.next());
@@ -40,7 +40,7 @@ fn entry(configuration: VoterConfiguration, clashes: bool) -> ConfigurationEntry
         .unwrap()
 }
 
-/// It tells of nobody who disagrees.
+/// An answer without any entry that clashes.
 fn agrees(comparison: &mut Comparison, voter: usize, now: Moment) -> Option<Change> {
     comparison.note_answer(voter, "it", Ok(Vec::new()), now)
 }
@@ -55,7 +55,7 @@ fn is_silent(comparison: &mut Comparison, voter: usize, now: Moment) {
     assert_eq!(change, None);
 }
 
-/// Who is asked now, and whether all of them are told what the client believes.
+/// The voters that are asked now, and whether they all get the client's configuration.
 fn asked(comparison: &mut Comparison, now: Moment) -> (Vec<usize>, bool) {
     let questions = comparison.ask(now);
     let tells = questions.first().is_some_and(|question| question.tells);
@@ -63,7 +63,7 @@ fn asked(comparison: &mut Comparison, now: Moment) -> (Vec<usize>, bool) {
     (questions.into_iter().map(|question| question.voter).collect(), tells)
 }
 
-/// One of three voters that has compared with all of them now.
+/// A client of three voters that has compared with all of them now.
 fn joined(now: Moment) -> Comparison {
     let mut comparison = of(Quorum::of(3));
     for _ in 0..2 {
@@ -116,7 +116,7 @@ fn who_is_refused_has_said_nothing() {
     assert!(comparison.ask(at(0)).iter().all(|question| !question.tells));
 }
 
-// It may have clients that believe otherwise. One without a connection is not there.
+// Its clients may have another configuration. A voter without a connection is not waited for.
 #[test]
 fn a_silent_voter_beside_a_majority_is_waited_for_a_second_if_it_is_connected() {
     for (is_connected, waits) in [(true, true), (false, false)] {
@@ -152,7 +152,7 @@ fn who_compares_with_too_few_asks_again_until_its_time_is_over_and_waits_for_wha
     assert_eq!(comparison.join(at(12), due()), JoinNext::Failed(verdicts));
 }
 
-// A majority is heard when its time is over: what it believes is still said.
+// A majority answers when the time is over: the client still sends its configuration.
 #[test]
 fn the_last_answer_in_time_lets_a_client_in() {
     let mut comparison = of(Quorum::of(3));
@@ -173,7 +173,7 @@ fn a_new_connection_is_compared_at_once_and_its_voter_counts_then() {
     comparison.note_connection(1);
     assert!(comparison.apart(1).is_some() && comparison.apart(0).is_none());
     assert_eq!(asked(&mut comparison, at(2)), (vec![1], true));
-    // Another one meanwhile: the answer is of the connection before.
+    // There is a new connection meanwhile: the answer is of the one before.
     comparison.note_connection(1);
     agrees(&mut comparison, 1, at(2));
     assert!(comparison.apart(1).is_some());
@@ -183,7 +183,7 @@ fn a_new_connection_is_compared_at_once_and_its_voter_counts_then() {
     assert_eq!(asked(&mut comparison, at(16)), (vec![0, 2], true));
 }
 
-// No vote of any voter counts: it may be of another configuration with the clients of others, too.
+// No vote of any voter counts: the clients of the others may have another configuration, too.
 #[test]
 fn a_clash_that_is_found_later_takes_all_votes_until_it_is_over() {
     let mut comparison = joined(at(1));
@@ -194,7 +194,7 @@ fn a_clash_that_is_found_later_takes_all_votes_until_it_is_over() {
     };
     assert_eq!(agrees(&mut comparison, 0, at(16)), None);
     assert!((0..3).all(|voter| comparison.apart(voter) == comparison.mismatch()));
-    // It only asks now, and a voter that hears nothing counts no more.
+    // It only reads now, and a voter that does not get its configuration does not count.
     comparison.note_connection(2);
     agrees(&mut comparison, 2, at(16));
     assert_eq!(asked(&mut comparison, at(16)), (vec![2], false));
@@ -203,12 +203,12 @@ fn a_clash_that_is_found_later_takes_all_votes_until_it_is_over() {
     assert_eq!(asked(&mut comparison, at(46)), (vec![1], false));
     let over = agrees(&mut comparison, 1, at(46));
     assert_eq!(over, Some(Change::Clash { voter: 1, why: None }));
-    // It says at once again what it believes.
+    // It sends its configuration again at once.
     let (again, tells) = asked(&mut comparison, at(46));
     assert!(tells && again.contains(&1), "{again:?}");
 }
 
-// The new voters are away: what their clients believe is not known.
+// The new voters are down: the configuration of their clients is unknown.
 #[test]
 fn a_client_of_both_sets_speaks_only_while_it_hears_both_and_carries_what_each_says() {
     let quorum = Quorum::joint(3, 0, 3);

@@ -62,7 +62,7 @@ fn says(hold: &str, version: u64, token: Option<u64>) -> Option<Sight> {
     Some(Ok(Some(Incumbent { hold, left, said })))
 }
 
-/// A leader that has told its token.
+/// A leader that has written its token.
 fn told(hold: &str, token: u64) -> Option<Sight> {
     says(hold, 2, Some(token))
 }
@@ -87,7 +87,7 @@ enum Found {
     Led(u64, u64),
     Vacant,
     Unclear,
-    /// What is to come may change it.
+    /// Open answers may change it.
     Awaited,
 }
 
@@ -115,13 +115,13 @@ fn a_leader_is_whom_a_majority_names_and_nobody_leads_where_no_hold_can_have_one
         (vec![told()], Led(7, 2)),
         // Half of four is no majority.
         (vec![a(), b(), a(), b()], Vacant),
-        // The latest counts of what it said, which at least one of a majority knows.
+        // The latest entry applies, which at least one voter of a majority has.
         (vec![a(), says("a", 3, Some(7)), told(), OPEN, OPEN], Led(7, 3)),
         (vec![FREE, FREE, OPEN], Vacant),
         (vec![FREE, FREE, SILENT], Vacant),
         (vec![a(), FREE, FREE], Vacant),
         (vec![a(), b(), FREE], Vacant),
-        // The silent one may have voted for it.
+        // The silent voter may have voted for it.
         (vec![a(), FREE, SILENT], Unclear),
         (vec![a(), FREE, OPEN], Awaited),
         (vec![FREE, SILENT, SILENT], Unclear),
@@ -154,9 +154,9 @@ fn whom_a_majority_names_leads_once_any_voter_knows_its_token() {
         ([a(), a(), SILENT], Unclear, true),
         ([told("a", 10), a(), SILENT], Led(10, 2), false),
         ([told("a", 10), a(), OPEN], Led(10, 2), false),
-        // What another had is nothing to this one.
+        // The entry of another hold does not matter.
         ([a(), a(), told("b", 10)], Unclear, true),
-        // Nobody that too few name is waited for.
+        // A hold that too few voters name is not waited for.
         ([a(), FREE, OPEN], Awaited, false),
         ([a(), FREE, SILENT], Unclear, false),
     ] {
@@ -174,22 +174,22 @@ fn of_two_sets_of_voters_a_leader_may_have_one_alone_and_its_token_shows_it() {
     use Found::{Awaited, Led, Unclear, Vacant};
     let free = || [FREE, FREE, FREE];
     let led = |hold, token, third| [told(hold, token), told(hold, token), third];
-    // A candidate that still asks the other set says the same as a leader without a token.
+    // A candidate that still asks the other set has the same entry as a leader without a token.
     let asks = |hold, third| [has(hold), has(hold), third];
     let one = || [has("a"), FREE, FREE];
     for (new, old, expected) in [
         (free(), led("a", 7, FREE), Led(7, 2)),
         ([FREE, FREE, SILENT], led("a", 7, SILENT), Led(7, 2)),
-        // The other voters may name another.
+        // The other voters may name another hold.
         (free(), led("a", 7, OPEN), Awaited),
         ([FREE, SILENT, SILENT], led("a", 7, FREE), Unclear),
         (free(), asks("a", FREE), Unclear),
         (asks("a", FREE), asks("a", FREE), Unclear),
         (led("a", 7, FREE), asks("a", FREE), Led(7, 2)),
-        // Of two that a set names each, the one with the lower token has resigned or lost there.
+        // Of two holds with one set each, the one with the lower token has resigned or lost there.
         (led("a", 7, SILENT), led("b", 8, SILENT), Led(8, 2)),
         (led("b", 8, SILENT), led("a", 7, SILENT), Led(8, 2)),
-        // One that has not told its token may lead already.
+        // A hold without a token may lead already.
         (led("a", 7, SILENT), asks("b", SILENT), Unclear),
         // No hold can have a majority of either.
         (one(), one(), Vacant),
@@ -212,7 +212,7 @@ fn sight() -> impl Strategy<Value = Option<Sight>> {
 }
 
 proptest! {
-    // Whatever is still to come, and whatever the silent would have said.
+    // Whatever is still to come, and whatever the silent voters would have answered.
     #[test]
     fn what_is_decided_stays_so(
         sights in prop_oneof![vec(sight(), 1..7), vec(sight(), 6)],

@@ -7,7 +7,7 @@ fn ids(chance: Option<StdRng>) -> HoldIds {
     HoldIds::new(ClientId::new([7; 16], None), chance)
 }
 
-/// One of each form.
+/// An id of each form.
 fn drawn(ids: &HoldIds) -> [HoldId; 5] {
     let hold = ids.fresh();
     let (attempt, under) = (ids.attempt(&hold, 3), ids.under(&hold));
@@ -24,7 +24,7 @@ fn hold_ids_are_never_reused_and_name_their_client() {
     assert!(number.starts_with('1') && number.parse::<u64>().is_ok(), "{number}");
 }
 
-// A snapshot of a process that is restored twice: the same client, and the same count.
+// A process is restored twice from a snapshot: the same client id, and the same count.
 #[test]
 fn copies_of_a_client_make_the_same_hold_ids_only_where_they_are_seeded() {
     let (one, other) = (ids(None), ids(None));
@@ -63,7 +63,7 @@ fn a_hold_id_says_whether_it_reads() {
     assert!(!write.reads() && !ids.attempt(&write, 1).reads());
     assert!(read.reads() && ids.attempt(&read, 1).reads() && ids.under(&write).reads());
     assert_eq!(ids.attempt(&read, 1).place(), Some(read.as_str()));
-    // As another library has it.
+    // Ids of another library.
     let ends = HoldId::parse(&format!("{write}:write"));
     let under = ids.under(&ends);
     assert!(!ends.reads() && under.reads());
@@ -82,7 +82,7 @@ fn a_parked_hold_and_those_that_resume_it_have_a_hash_in_common() {
         assert_eq!((id.party(), id.place(), id.write(), id.reads()), (&*hash, None, None, false));
         assert_eq!(id.client(), Some(&*ids.client().to_string()));
     }
-    // One that waited is of one party with its place; of other programs, each with itself.
+    // An attempt has the party of its place. Holds of other programs have one each.
     let (place, foreign) = (ids.fresh(), HoldId::parse("no uuid:p1-a"));
     assert_eq!(ids.attempt(&place, 1).party(), place.as_str());
     assert!(!foreign.is_parked() && foreign.party() == foreign.as_str());

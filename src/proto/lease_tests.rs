@@ -84,7 +84,7 @@ fn it_ends_with_its_limit_however_often_it_is_renewed() {
     lease.widen(TERMS(90_000), true, at(45_000));
     assert!(lease.renewed(TERMS(90_000), at(50_000), at(50_001)));
     assert_eq!((lease.deadline(), lease.limit_that_ends_it()), (at(60_100), Some(limit)));
-    // It counts what passed unseen as well.
+    // The time in which the client stood still is part of it.
     lease.shorten(MS(1_000));
     let last = at(59_100) - Duration::from_nanos(1);
     assert_eq!((lease.duty(last), lease.duty(at(59_100))), (Duty::Sleep(at(59_100)), Duty::Lost));

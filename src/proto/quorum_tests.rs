@@ -14,7 +14,7 @@ fn quorum((only_new, both, only_old): (usize, usize, usize)) -> Quorum {
     Quorum::joint(only_new, both, only_old)
 }
 
-/// The voters of a number's bits.
+/// The voters whose bits are set in a number.
 fn has(choice: u32) -> impl Fn(usize) -> bool + Copy {
     move |voter| choice >> voter & 1 == 1
 }
@@ -61,7 +61,7 @@ fn what_has_both_majorities_meets_each_majority_of_the_old_set_and_of_the_new_on
             let each = [new.clone(), old.clone()].map(|set| is_majority(set, by));
             assert_eq!(quorum.reached(by), each == [true; 2], "{sets:?} {choice:b}");
             assert_eq!(quorum.reached_in_one(by), each.contains(&true), "{sets:?} {choice:b}");
-            // Those that are left can still be a majority of each, or cannot.
+            // Whether the voters that are left can still be a majority of each set.
             let rest = quorum.reached(|voter| !by(voter));
             assert_eq!(quorum.missed(by), !rest, "{sets:?} {choice:b}");
             if quorum.reached(by) {
@@ -90,7 +90,7 @@ proptest! {
         prop_assert_eq!(Quorum::of_sides((0..one.voters()).map(|_| None)), one);
     }
 
-    /// Of all voters that are a majority of each set, those with the lowest maximum.
+    /// The lowest maximum of all choices of voters that are a majority of each set.
     #[test]
     fn the_lowest_is_that_of_the_best_choice(
         sets in any_sets(3),
@@ -104,7 +104,7 @@ proptest! {
         };
         let best = choices.filter_map(highest).min();
         prop_assert_eq!(quorum.lowest(|voter| values[voter]), best);
-        // Where a majority of each says the same, it is that, whatever the others say.
+        // If a majority of each set says the same, that is it, whatever the others say.
         for value in values.iter().flatten().collect::<BTreeSet<_>>() {
             if quorum.reached(|voter| values[voter] == Some(*value)) {
                 prop_assert_eq!(best, Some(*value));

@@ -13,7 +13,7 @@ fn at(secs: u64) -> Moment {
     Moment::BEGINNING + SECS(secs)
 }
 
-/// Asked and heard in a round at that moment.
+/// A request of a round that left and was answered at that moment.
 fn asked(sent: u64) -> Asked {
     let (sent, heard) = (at(sent), at(sent));
     Asked { is_first: false, is_passed: false, sent, terms: terms(), heard, kept_out: None }
@@ -43,7 +43,7 @@ fn a_voter_that_forgot_counts_for_whom_it_had_its_vote_from_and_only_while_that_
     support.heard(0, &Verdict::Unknown(Cause::Unheard), asked(2));
     assert_eq!(support.votes(), 0);
     assert!(counts(&support, Some(forgot(29))), "silence does not take the proof");
-    // Twelve seconds of that passed while the client stood still.
+    // For twelve seconds of that the client stood still.
     support.stand_still(SECS(12));
     assert!(counts(&support, Some(forgot(17))) && !counts(&support, Some(forgot(18))));
 }
@@ -55,7 +55,7 @@ fn a_refusal_in_quarantine_stays_one() {
     assert_eq!(counted, refused);
 }
 
-/// Three voters, of which so many granted at 1 s, so that their votes stand until 30 s.
+/// Three voters, of which so many granted at 1 s: their votes last until 30 s.
 fn granted_by(votes: usize) -> Support {
     let mut support = support(3);
     for voter in 0..votes {
@@ -70,7 +70,7 @@ fn grants(support: &mut Support, voters: &[usize], sent: u64) {
     }
 }
 
-/// In a round at that moment a voter turns out to have no vote.
+/// A round at that moment finds that a voter has no vote.
 fn lacks(support: &mut Support, voter: usize, sent: u64) {
     support.heard(voter, &Verdict::Absent, asked(sent));
 }
@@ -120,7 +120,7 @@ fn a_voter_that_has_given_no_vote_may_have_given_it_to_others_since_the_hold_beg
     }
 }
 
-// The answer that nobody waited for when the hold was won.
+// The late answer to the request by which the hold was acquired.
 #[test]
 fn a_late_grant_is_as_old_as_the_hold_unless_its_number_shows_others() {
     for is_passed in [false, true] {
@@ -132,7 +132,7 @@ fn a_late_grant_is_as_old_as_the_hold_unless_its_number_shows_others() {
     }
 }
 
-// The voter has given the vote again, and that answer was lost: another may have had it before.
+// The voter has given its vote again, and that answer was lost: another may have had it before.
 #[test]
 fn a_vote_that_was_given_again_unheard_is_another_one() {
     let mut support = granted_by(3);
@@ -145,7 +145,7 @@ fn a_vote_that_was_given_again_unheard_is_another_one() {
 
 #[test]
 fn votes_that_may_have_ended_in_time_are_missed_from_then_on_and_not_before() {
-    // The third is silent. It has the vote until 30 s, for all that is known.
+    // The third is silent. As far as the client knows it has the vote until 30 s.
     for (lost_at, is_told) in [(20, false), (35, true)] {
         let mut support = granted_by(3);
         grants(&mut support, &[0, 1], lost_at - 1);
@@ -266,7 +266,7 @@ fn by(name: &str) -> Verdict {
 fn a_round_ends_at_the_majority_or_when_there_can_be_none() {
     let silent = || Verdict::Unknown(Cause::Unheard);
     let (granted, end) = (|| Verdict::Granted, Next::End);
-    // Whoever refused is asked again.
+    // Voters that refused are asked again.
     let soon = || Next::Wait(at_ms(1) + MS(200) / 64);
     // A suspected voter's vote may count for nobody.
     for (heard, now_ms, next) in [
@@ -274,7 +274,7 @@ fn a_round_ends_at_the_majority_or_when_there_can_be_none() {
         (vec![(0, silent(), false)], 200, end(RoundEnd::Failed)),
         (vec![(0, silent(), false), (1, silent(), false)], 1, end(RoundEnd::Failed)),
         (vec![(1, granted(), false), (2, granted(), false)], 1, end(RoundEnd::Renewed)),
-        // One that knows of the force is enough, whoever grants.
+        // One voter that knows of the forced end is enough, whichever others grant.
         (
             vec![(1, granted(), false), (2, granted(), false), (0, Verdict::Revoked, true)],
             1,
@@ -282,7 +282,7 @@ fn a_round_ends_at_the_majority_or_when_there_can_be_none() {
         ),
         (vec![(0, by("b"), false), (1, by("b"), false)], 1, end(RoundEnd::Superseded)),
         (vec![(0, by("b"), false)], 1, soon()),
-        // Such votes do not count for the rival either, and it will give them back.
+        // These votes do not count for the rival either, and it will give them back.
         (vec![(0, granted(), false), (1, by("b"), true), (2, by("b"), false)], 1, soon()),
     ] {
         let mut round = round(3);

@@ -16,7 +16,7 @@ fn slots_are_written_as_ranges_and_keep_their_order() {
 
 #[test]
 fn what_no_script_writes_is_no_slots() {
-    // The second is a token.
+    // The second text is a token.
     let too_many = "0-255,0-0";
     for text in ["", "1763766000123456", "5", "3-2", "-1-2", "0-10000", "1-2,", too_many] {
         assert_eq!(Slots::parse(text), None, "{text}");
@@ -57,7 +57,7 @@ fn what_a_majority_gave_is_fixed_and_the_others_are_elsewhere() {
     assert_eq!(votes.elsewhere(&slots([9])), [1]);
 }
 
-// From 8 on, 9 comes before 0 and 2: what is before 0 is free on one of the three at most.
+// From 8 on, 9 comes before 0 and 2. What comes before 0 is free on at most one of the three.
 #[test]
 fn where_voters_differ_they_are_asked_from_the_furthest_of_the_nearest_majority() {
     let mut votes = votes(3);
@@ -152,7 +152,7 @@ fn agree(free: &[BTreeSet<u16>], wanted: usize) -> Option<Slots> {
 }
 
 proptest! {
-    // One slot: whatever is free on a majority is found, and it is the first that is.
+    // One slot: the first that is free on a majority is found, if there is one.
     #[test]
     fn a_slot_that_is_free_on_a_majority_is_found(
         free in proptest::collection::vec(btree_set(0..10_u16, 0..10), 3)
@@ -163,7 +163,7 @@ proptest! {
         prop_assert_eq!(agree(&free, 1), first.map(|first| Slots::new([first])));
     }
 
-    // Several: a majority has all that are fixed, each once.
+    // Several slots: a majority has each of the fixed ones, once.
     #[test]
     fn what_is_fixed_is_free_on_a_majority(
         free in proptest::collection::vec(btree_set(0..10_u16, 0..10), 5), wanted in 1..4_usize

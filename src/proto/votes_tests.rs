@@ -35,7 +35,7 @@ fn the_class_of_a_round_waits_for_answers_that_could_change_it() {
         // The third voter may be the second one of `a`.
         (vec![a(), Some(by("b", 1)), None], None),
         (vec![Some(GRANTED), Some(GRANTED), a(), a()], Some(Loss::Split)),
-        // Whoever granted.
+        // Whichever voters granted.
         (vec![Some(GRANTED), Some(silent()), Some(silent())], Some(Loss::NoQuorum)),
     ] {
         let votes = votes(verdicts);
@@ -57,7 +57,7 @@ fn a_split_is_no_quorum_where_voters_in_quarantine_leave_too_few_others() {
         (vec![GRANTED, a(), b()], vec![1], false),
         (vec![GRANTED, GRANTED, a(), a(), b()], vec![2, 4], false),
         (vec![GRANTED, GRANTED, a(), a(), b()], vec![2, 3, 4], true),
-        // What did not answer had too little time.
+        // Voters that did not answer had too little time.
         (vec![GRANTED, kept_out.verdict(), silent()], vec![1, 2], false),
     ] {
         let before = all(verdicts);
@@ -129,7 +129,7 @@ fn only_voters_that_refused_are_worth_hearing() {
         ([a(), a(), GRANTED], [false, false, true], false, false),
         ([a(), a(), a()], [false, true, false], true, false),
         ([a(), a(), a()], [true, true, false], true, true),
-        // No call is worth waiting for.
+        // No wake-up is worth waiting for.
         ([GRANTED, silent(), silent()], [true; 3], false, false),
     ] {
         let votes = all(verdicts);
@@ -144,7 +144,7 @@ fn only_voters_that_refused_or_were_never_asked_need_no_undo() {
     let [unreachable, broken] = [unknown(Cause::Unreachable), unknown(Cause::Broken)];
     let mut votes = all([by("a", 1), unreachable.clone(), silent(), broken, GRANTED]);
     assert_eq!(votes.may_have_granted(), [2, 3, 4]);
-    // One that breaks off in the next round may have run the request of this one.
+    // A voter whose connection breaks in the next round may have run the request of this one.
     assert_eq!(votes.reopen_ungranted(), [0, 1, 2, 3]);
     assert_eq!(votes.may_have_granted(), [0, 1, 2, 3, 4], "they have not answered");
     for (voter, verdict) in [by("a", 1), unreachable.clone(), unreachable].into_iter().enumerate() {
@@ -156,7 +156,7 @@ fn only_voters_that_refused_or_were_never_asked_need_no_undo() {
 #[test]
 fn a_renewal_is_superseded_by_another_majority_or_by_force() {
     assert!(all([by("b", 1), by("b", 1), GRANTED]).is_superseded());
-    // Others may have lost the mark.
+    // Other voters may have lost the entry of the forced end.
     assert!(all([Verdict::Revoked, GRANTED, GRANTED]).is_superseded());
     // Two small contenders on emptied voters, or silence, may pass: try again until the deadline.
     assert!(!all([by("b", 1), by("c", 1), GRANTED]).is_superseded());
@@ -209,7 +209,7 @@ fn a_hold_with_a_majority_of_one_set_has_the_lock() {
     assert_eq!(votes.loss(&me()), Some(Loss::Held));
     assert_eq!(votes.free_in(), Some(Duration::from_millis(9)));
     assert!(votes.is_superseded(), "and if I held it, I do no more");
-    // Of three voters that call two must, though I have a majority of the new ones with one.
+    // Two wake-ups are needed, though with one there is a majority of the new voters.
     assert!(!votes.has_enough_wake_ups(&[false, true, false, false]));
     assert!(votes.has_enough_wake_ups(&[false, true, true, false]));
 }

@@ -57,12 +57,12 @@ fn waiter(limit: Limit) -> Wait {
     Wait::new(limit, MS(PATIENCE), MS(10_000))
 }
 
-/// One that must bid again soon.
+/// A waiter that must bid again soon.
 fn hurried(limit: Limit) -> Wait {
     Wait::new(limit, MS(PATIENCE), MS(100))
 }
 
-/// The first attempt starts at 0. Each row: what happens when, and the answer to that.
+/// The first attempt starts at 0. Each row: what happens at which time, and what is next.
 fn check(wait: &mut Wait, rows: &[(u64, Event, Answer)]) {
     let mut started = at(0);
     assert_eq!(wait.next(started), WaitNext::Ask(None), "the first attempt");
@@ -213,7 +213,7 @@ fn a_bid_has_waited_by_itself_and_its_pauses_keep_its_place() {
             (5_060, Lost(Loss::Split), Sleep(5_100)),
             (5_100, Nothing, BY_TIMER),
             (5_100, Lost(Loss::Held), Ask),
-            // A refusal ends what was contended: the pause is no longer than twice the attempt.
+            // A refusal ends the contention: the pause is no longer than twice the attempt.
             (5_101, Lost(Loss::Split), Sleep(5_103)),
             (5_103, Nothing, BY_TIMER),
             (5_110, Lost(Loss::NoQuorum), Sleep(5_130)),

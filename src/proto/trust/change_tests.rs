@@ -41,7 +41,7 @@ fn counted(voter: usize, gauge: Gauge, is_counted: bool) -> Change {
     Change::Counted { voter, gauge, is_counted }
 }
 
-/// The clock of a voter, which is that far ahead.
+/// The clock of a voter, ahead by so much.
 fn stamp(ahead_secs: u64, secs: u64) -> Stamp {
     let shown = SECS(1_000_000 + secs + ahead_secs);
     Stamp { shown, asked: at(secs), answered: at(secs) + MS(1) }
@@ -70,7 +70,7 @@ fn a_voter_that_comes_back_as_another_is_told_of_once_and_so_is_its_end() {
     assert_eq!((trust.take_wakes(), trust.next_end), (all, Some(at(35))));
     trust.note_identity(only(1), &server("another"), None, at(15));
     assert_eq!((told(&mut trust), trust.take_wakes()), (vec![], Wakes::default()));
-    // It goes on, for the reason that was told.
+    // It goes on, for the reason that was reported.
     trust.note_identity(only(1), &server("a third"), None, at(16));
     assert_eq!((&told(&mut trust)[..], trust.next_end), (&[came_back.clone()][..], Some(at(46))));
     trust.take_wakes();
@@ -80,7 +80,7 @@ fn a_voter_that_comes_back_as_another_is_told_of_once_and_so_is_its_end() {
     assert_eq!((trust.take_wakes().alarm, trust.next_end), (true, None));
 }
 
-// Where it begins before the log may speak, the log hears of it then.
+// A quarantine that begins before the log speaks is reported when it does.
 #[test]
 fn the_log_hears_of_quarantines_when_it_may_and_the_metrics_at_once() {
     let mut trust = connected();
@@ -130,7 +130,7 @@ fn each_shard_that_takes_no_votes_is_logged_and_the_voter_is_counted_once() {
     assert_eq!(told(&mut trust), expected);
     trust.note_identity(shard(0), &server("run 2"), None, at(3));
     assert_eq!(told(&mut trust), [refuses(0, None)]);
-    // Nobody knows whether it does: it is asked before it counts again.
+    // Nobody knows whether it still does: it is asked before it counts again.
     trust.note_disconnect(shard(1), None);
     let closed = Change::Disconnected { shard: shard(1), why: None };
     assert_eq!(told(&mut trust), [counted(2, Gauge::Refusing, false), closed]);

@@ -4,7 +4,7 @@ use super::{
 };
 use crate::proto::RestartGuard;
 
-/// A stamp of a clock that is so far ahead, asked for at that time with a round trip of `trip_ms`.
+/// A stamp of a clock that is so far ahead, from a request at that time with this round trip.
 fn stamp(ahead_ms: i64, asked_ms: u64, trip_ms: u64) -> Stamp {
     let asked = at_ms(asked_ms);
     let shown_ms = i64::try_from(asked_ms + trip_ms / 2).unwrap() + ahead_ms + 10_000_000;
@@ -22,7 +22,7 @@ fn a_clock_may_drift_and_not_move() {
     let out = register.kept_out(only(0), at(20)).unwrap().quarantined;
     assert!(matches!(out.why, Quarantine::ClockMoved(by) if by > MS(15) && by < MS(25)), "{out:?}");
     assert_eq!(out.left, SECS(30) + MS(2));
-    // It is where it is now, and stays there.
+    // From now on it is expected where it is now.
     assert_eq!(register.note_clock(only(0), stamp(224, 25_000, 2)), Shown::Expected);
 }
 
@@ -42,7 +42,7 @@ fn what_neither_the_way_of_the_answer_nor_a_correction_explains_is_a_clock_that_
     const HOUR_MS: u64 = 3_600_000;
     for (ahead_ms, asked_ms, trip_ms, expected) in [
         (-60_000, 100, 2, Shown::Moved),
-        // A slow answer is none.
+        // A slow answer shows no step.
         (0, 1_000, 900, Shown::Expected),
         (400, 1_000, 900, Shown::Expected),
         (-400, 1_000, 900, Shown::Expected),
@@ -75,7 +75,7 @@ fn a_clock_apart_from_those_of_a_majority_is_suspicious_when_it_is_met() {
     }
 }
 
-// One clock has stepped, and one voter is away. If the voter with the clock that stepped counted,
+// One clock has stepped, and one voter is down. If the voter with the clock that stepped counted,
 // a lock could be given twice.
 #[test]
 fn of_two_clocks_that_disagree_neither_counts_until_a_third_is_measured_or_a_lease_is_over() {
@@ -97,7 +97,7 @@ fn shard(number: usize) -> Shard {
     Shard { voter: 0, number }
 }
 
-/// One voter of three shards that were met now.
+/// One voter of three shards that are first seen now.
 fn sharded() -> Register {
     let mut register = register_of(vec![0]);
     for number in 0..3 {
@@ -163,7 +163,7 @@ fn a_clock_that_is_measured_late_is_compared_with_where_the_others_are_by_then()
     }
 }
 
-// Nothing was asked for a day, in which any clock may have been set right.
+// Nothing was asked for a day, in which any clock may have been corrected.
 #[test]
 fn where_the_others_are_after_a_long_silence_is_not_known_too_well() {
     for (ahead_ms, out) in [(1_700, false), (60_000, true)] {
@@ -188,7 +188,7 @@ fn a_clock_that_was_apart_counts_for_the_server_that_has_the_shard_next() {
     assert!(shards_out(&register, at(31)).is_empty());
 }
 
-/// Three voters that write every change, each on a server of its own.
+/// Three voters that write every change to disk, each on a server of its own.
 fn durable() -> Register {
     let mut register = register(RestartGuard::Relative);
     for (voter, server) in ["a", "b", "c"].into_iter().enumerate() {
@@ -197,13 +197,13 @@ fn durable() -> Register {
     register
 }
 
-// What the other server granted is none of its votes, nor is an answer that is still to come; and
-// its grants may still be counted as those of the voter that had it before.
+// The grants of the other server are no votes of this voter, nor is an answer still to come; and
+// they may still count as votes of the voter that had the server before.
 #[test]
 fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_own() {
-    // Voter, server, second, and whose twin each is then; in the end who is out for a lease.
+    // Voter, server, second, and whose twin each is then; last, who is in quarantine for a lease.
     for (steps, out) in [
-        // The first has it, though it connects again.
+        // The first voter keeps the server, though it connects again.
         (
             &[
                 (1, "a", 50, [None, Some(0), None]),
@@ -212,7 +212,7 @@ fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_
             ][..],
             vec![1],
         ),
-        // Two are left when the first goes, and one of them has the server.
+        // When the first leaves, two are left, and one of them has the server.
         (
             &[
                 (2, "a", 10, [None, None, Some(0)]),
@@ -221,9 +221,9 @@ fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_
             ],
             vec![1, 2],
         ),
-        // They change their servers, and both vote again.
+        // They swap servers, and both vote again.
         (&[(0, "b", 50, [Some(1), None, None]), (1, "a", 51, [None; 3])], vec![0]),
-        // Back again it is the one that came last.
+        // When it is back, it is the one that came last.
         (
             &[
                 (0, "d", 10, [None; 3]),
@@ -254,7 +254,7 @@ fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_
     }
 }
 
-// One primary may have slots of several voters of its cluster, which sees to that by the slots.
+// One primary may have slots of several voters of its cluster: they have other keys.
 #[test]
 fn voters_of_one_cluster_are_no_twins_for_a_server_that_has_slots_of_both() {
     let mut register = register_of(vec![0, 0, 2]);
@@ -268,14 +268,14 @@ fn voters_of_one_cluster_are_no_twins_for_a_server_that_has_slots_of_both() {
 /// A client whose clock stands still for so long at a moment.
 struct Paused {
     register: Register,
-    /// For how long it stood still.
+    /// How long it stood still.
     still_ms: u64,
-    /// For how long it knows that it did.
+    /// How long it knows that it did.
     known: Duration,
 }
 
 impl Paused {
-    /// A client that has met all voters now.
+    /// A client that first sees all voters now.
     fn after(still_ms: u64) -> Self {
         Self::with(register(RestartGuard::Relative), (0..3).map(only), still_ms)
     }
@@ -364,7 +364,7 @@ fn a_voter_whose_clock_moved_while_the_client_stood_still_is_kept_out() {
     }
 }
 
-// The time for which the client stood still ends no quarantine: it may be wrong about that.
+// A pause that the client finds ends no quarantine: it may be wrong about that.
 #[test]
 fn a_quarantine_from_before_goes_on_by_the_clock_that_stood_still() {
     let mut client = Paused::after(0);
@@ -394,7 +394,7 @@ fn steps_at_different_times_or_back_are_the_voters() {
     }
 }
 
-// The leases end early all the same: nobody is the worse for that but this client.
+// The leases end early all the same, which only harms this client.
 #[test]
 fn who_was_measured_since_and_shows_no_step_proves_that_the_client_did_not_stand_still() {
     let five = register_of((0..5).collect());
@@ -433,7 +433,7 @@ fn in_a_cluster_the_step_is_the_clients_where_all_servers_of_a_majority_show_it(
     assert!(client.knows(), "{:?}", client.known);
 }
 
-// Nobody can tell which of the two clocks it was.
+// Nobody can tell which of the two clocks stepped.
 #[test]
 fn with_a_single_voter_a_step_is_the_voters() {
     let mut register = register_of(vec![0]);

@@ -29,7 +29,7 @@ pub(super) fn register_of(clusters: Vec<usize>) -> Register {
     Register::new(clusters, quorum, Suspicion { guard, longest, drift })
 }
 
-/// Three voters that were met now, with these uptimes.
+/// Three voters that are first seen now, with these uptimes.
 pub(super) fn met(guard: RestartGuard, durable: bool, uptimes: [Duration; 3]) -> Register {
     let mut register = register(guard);
     for (voter, uptime) in uptimes.into_iter().enumerate() {
@@ -45,7 +45,7 @@ pub(super) fn kept_out(register: &Register, now: Moment) -> Vec<usize> {
         .collect()
 }
 
-/// Why a voter is kept out, and for how many seconds.
+/// Why a voter is in quarantine, and for how many seconds.
 fn quarantined(register: &Register, voter: usize, now: Moment) -> (Quarantine, u64) {
     let Quarantined { why, left } = register.kept_out(only(voter), now).unwrap().quarantined;
     (why, left.as_secs())
@@ -91,21 +91,21 @@ fn who_is_younger_than_others_may_have_forgotten() {
         // However short the longest lease is: 30 s here.
         (Relative, false, nobody, [31_000, 28_000, 29_000], vec![1, 2]),
         (Strict, false, nobody, [1_000, 40_000, 2_000], vec![0, 2]),
-        // Their data are new, though they forget nothing.
+        // Their data are new, although their settings forget nothing.
         (Relative, true, all, [3_600_000, 4_000, 7_200_000], vec![1]),
-        // Other clients have named one of them a moment before: it is no older for that.
+        // Other clients have named the data of one a moment before: it is no older for that.
         (Relative, true, all, [0, 900, 0], vec![]),
         (Strict, true, all, [0, 900, 0], vec![0, 1, 2]),
-        // A hold of a second ago may have had the vote of one that has come back without it.
+        // A hold of a second ago may have had the vote of a voter that came back without it.
         (Relative, false, all, [2_000, 500, 2_100], vec![1]),
         (Relative, false, all, [4_500, 0, 4_500], vec![1]),
         (Relative, false, all, [900, 100, 0], vec![]),
-        // Also where this client is the first of most: two voters of another's hold were there.
+        // Also if this client marked most: the hold of another may have two voters of before.
         (Relative, false, all, [4_000, 0, 0], vec![1, 2]),
         (Relative, false, all, [6_000, 0, 0], vec![1, 2]),
         // Clients have not known the first two for long, but they may have run for as long.
         (Relative, false, Marked(2), [0, 1_000, 3_600_000], vec![]),
-        // The other way round it tells something.
+        // The other way round, the one is younger.
         (Relative, false, Marked(2), [3_600_000, 3_600_000, 0], vec![2]),
     ] {
         let mut register = met(guard, durable, ages_ms.map(MS));
@@ -133,12 +133,12 @@ fn a_young_voter_is_out_until_a_longest_lease_after_its_start() {
     let register = met(RestartGuard::Relative, false, [100, 20, 12].map(SECS));
     assert_eq!(quarantined(&register, 2, at(0)), (Quarantine::Young, 18));
     assert_eq!([9, 10, 18].map(|secs| kept_out(&register, at(secs)).len()), [2, 1, 0]);
-    // A first start does not become anything else while it grows old.
+    // A first start stays one, however long ago it was.
     let first = met(RestartGuard::Relative, false, [5, 2, 0].map(SECS));
     assert!((0..40).all(|secs| kept_out(&first, at(secs)).is_empty()));
 }
 
-// One that is durable had its votes before: it is no first start of all.
+// A durable voter had votes before, so this is not the first start of all voters.
 #[test]
 fn who_started_together_with_a_durable_voter_may_have_forgotten() {
     let mut register = register(RestartGuard::Relative);
@@ -149,7 +149,7 @@ fn who_started_together_with_a_durable_voter_may_have_forgotten() {
     assert!(kept_out(&register, at(29)).is_empty());
 }
 
-// Whoever had the data of before has it still, and is no younger for that. And what a voter did not
+// A restart with all data makes a voter no younger. And what a voter did not
 // write before is not on disk because it writes now.
 #[test]
 fn a_voter_stays_the_later_one_when_another_restarts_or_it_begins_to_write_every_change() {
@@ -204,12 +204,12 @@ fn aged(fingerprint: &str, name: &str, age: u64, began: u64) -> Birth {
     Birth { fingerprint: fingerprint.into(), name: name.into(), age: SECS(age), began: SECS(began) }
 }
 
-/// Whether its data are what they were.
+/// Whether its data are the same as before.
 fn named(register: &mut Register, voter: usize, birth: &Birth, now: Moment) -> bool {
     register.note_data(only(voter), birth, false, now) == Data::Kept
 }
 
-// It says that it is the same process and that it forgets nothing, and its data are gone.
+// It says that it is the same process and forgets nothing, but its data are gone.
 #[test]
 fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
     let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
@@ -220,12 +220,12 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
     assert!(!named(&mut register, 1, &birth("m", "others"), at(20)));
     assert_eq!(register.kept_out(only(1), at(20)).unwrap().forgot, at(20));
     assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Emptied, 30));
-    // Where the fingerprint stands elsewhere, the same data have another name.
+    // Under another key, the fingerprint of the same data has another name.
     assert!(named(&mut register, 2, &birth("n", "others"), at(60)));
     assert!(kept_out(&register, at(60)).is_empty());
 }
 
-// Each answer to a call says which data a voter has.
+// Each answer carries the name of a voter's data.
 #[test]
 fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_it_may_again() {
     let mut register = register(RestartGuard::Relative);
@@ -240,7 +240,7 @@ fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_i
         assert_eq!(register.note_data_name(only(1), "", at(now)), is_news);
         assert_eq!(quarantined(&register, 1, at(now)), (Quarantine::Emptied, 30));
     }
-    // Somebody has given them a name, and this client meets it.
+    // Another client has given them a name, which this client finds.
     assert!(!named(&mut register, 1, &birth("m", "others/0"), at(28)));
     assert!(!register.note_data_name(only(1), "others", at(29)));
     assert!(kept_out(&register, at(58)).is_empty());
@@ -252,7 +252,7 @@ fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_i
     assert!(kept_out(&register, at(90)).is_empty());
 }
 
-/// All write each change to disk; clients knew the data of the second for 100 s at 10 s.
+/// All write each change to disk. At 10 s, clients have known the data of the second for 100 s.
 fn durable() -> Register {
     let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
     for (voter, data) in DATA.iter().enumerate() {
@@ -274,7 +274,7 @@ fn a_voter_that_comes_back_with_data_of_an_earlier_moment_has_forgotten() {
     assert_eq!(comes_back(&mut register, 110, 99), Data::Older);
     assert_eq!(register.kept_out(only(1), at(20)).unwrap().forgot, at(20));
     assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Emptied, 30));
-    // They get another name, by this client or another; and may be deleted before it is known.
+    // This client or another gives them a name, and they may be deleted before that is seen.
     assert!(!register.note_data_name(only(1), "renamed", at(22)));
     assert!(kept_out(&register, at(52)).is_empty());
     assert!(register.note_data_name(only(1), "", at(23)));
@@ -288,7 +288,7 @@ fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
     let mut register = durable();
     assert_eq!(comes_back(&mut register, 100, 100), Data::Kept);
     assert!(kept_out(&register, at(20)).is_empty());
-    // From then on it is compared with what it has now.
+    // From then on it is compared with the data that it has now.
     for (age, began, now, data) in
         [(0, 101, 25, Data::Kept), (99, 50, 30, Data::Kept), (98, 50, 30, Data::Older)]
     {
@@ -298,7 +298,7 @@ fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
     assert_eq!(kept_out(&register, at(30)), [1]);
 }
 
-// It says itself that it forgets: nobody has to be told.
+// It says itself that it forgets, so its data need no other name.
 #[test]
 fn a_voter_that_does_not_write_each_change_to_disk_may_have_data_of_an_earlier_moment() {
     let mut register = durable();
@@ -319,9 +319,9 @@ fn a_vote_that_is_missing_is_proof_against_a_voter_that_came_back_since() {
     assert!(!register.note_missing_vote(only(1), at(14), at(24)), "that is known");
 }
 
-// Two voters that have one folder, or one that was copied.
+// Two voters with one folder of data, or a copy of it.
 
-/// Two voters of three have data of one name; the first is met last.
+/// Two voters of three have data of one name. The first is seen last.
 fn copied() -> Register {
     let mut register = durable();
     register.note_disconnect(only(0));
@@ -333,21 +333,21 @@ fn copied() -> Register {
     register
 }
 
-// Which of them is the copy nobody knows: another client may have met them in the other order.
+// Nobody knows which is the copy: another client may have seen them in the other order.
 #[test]
 fn two_voters_whose_data_have_one_name_are_both_out_and_both_get_another() {
     let mut register = copied();
     for voter in 0..2 {
         assert_eq!(quarantined(&register, voter, at(20)), (Quarantine::Copied, 30));
     }
-    // Until they can be renamed this goes on for no longer than for any other reason.
+    // If they cannot be renamed, the quarantine is no longer than for any other reason.
     assert_eq!(
         register.note_data(only(1), &aged("m", DATA[1], 120, 0), false, at(30)),
         Data::Shared
     );
     assert_eq!(kept_out(&register, at(49)), [0, 1]);
     assert!(kept_out(&register, at(50)).is_empty());
-    // One that starts again may have been given a copy again.
+    // A voter that starts again may have a copy again.
     assert!(register.note_server(only(1), "a third", SECS(0), true, at(60)));
     assert_eq!(
         register.note_data(only(1), &aged("m", DATA[1], 130, 130), true, at(60)),
@@ -394,7 +394,7 @@ fn servers_that_rightly_have_data_of_one_name_count() {
     register.note_server(only(0), "another", SECS(0), true, at(20));
     assert_eq!(register.note_data(only(0), &birth, true, at(20)), Data::Gone);
     assert_eq!(kept_out(&register, at(20)), [0]);
-    // It is there by two ways.
+    // One server at two addresses.
     let mut register = durable();
     register.note_server(only(0), "life 1", SECS(0), true, at(20));
     assert_eq!(register.note_data(only(0), &birth, true, at(20)), Data::Gone);
@@ -409,17 +409,17 @@ fn servers_that_rightly_have_data_of_one_name_count() {
     let data = register.note_data(Shard { voter: 0, number: 1 }, &birth, false, at(20));
     assert_eq!(data, Data::Kept);
     assert!(kept_out(&register, at(20)).is_empty());
-    // Under another key it is no name of theirs.
+    // Under another key the name is of other data.
     let mut register = durable();
     register.note_data(only(0), &aged("n", DATA[1], 110, 110), false, at(20));
     assert!(kept_out(&register, at(20)).is_empty());
 }
 
-// Servers that took over from another while some clients still counted what that one granted.
+// Servers that took over while some clients still counted the grants of the one before.
 
 const OVERLAP: Duration = Duration::from_secs(9);
 
-/// The second voter's server has one promotion behind it, and then this one.
+/// The server of the second voter was promoted once before, and then now.
 fn promoted(at_secs: u64) -> Register {
     let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
     register.note_overlap(only(1), OVERLAP);
@@ -431,7 +431,7 @@ fn is_out(register: &Register, secs: u64) -> bool {
     register.kept_out(only(1), at(secs)).is_some()
 }
 
-// A grant that the old server gave as late as at 59 is trusted until 89.
+// A grant that the old server gave at 59 is trusted until 89.
 #[test]
 fn a_successor_is_out_until_no_lease_of_its_predecessor_can_be_left() {
     let register = promoted(50);
@@ -440,7 +440,7 @@ fn a_successor_is_out_until_no_lease_of_its_predecessor_can_be_left() {
     assert_eq!(left, OVERLAP + SECS(30));
 }
 
-/// Three voters that are met 50 s after the beginning, of which the second took over from another.
+/// Three voters, first seen 50 s after the beginning. The second took over from another server.
 fn met_after_a_promotion(guard: RestartGuard, uptimes: [u64; 3]) -> Register {
     let mut register = register(guard);
     register.note_overlap(only(1), OVERLAP);
@@ -464,7 +464,7 @@ fn who_comes_after_a_promotion_keeps_the_successor_out_for_as_long() {
     }
 }
 
-// The time in which others may have counted its predecessor makes it no younger than it is.
+// The time in which its predecessor may have counted makes it no younger.
 #[test]
 fn servers_that_started_together_are_not_kept_out_for_what_they_might_follow() {
     let register = met_after_a_promotion(RestartGuard::Relative, [2, 2, 2]);
