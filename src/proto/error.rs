@@ -309,6 +309,7 @@ impl Error {
         let quorum = Quorum::of_sides(voters.iter().map(|report| report.side));
         let left = quorum.lowest(|voter| voters.get(voter)?.verdict.counts_in())?;
         // Zero: the voters that answered are a majority, and the lock was lost for another reason.
+        // The rest is counted since the voters were asked, and the caller counts from the error on.
         (!left.is_zero()).then(|| left.saturating_sub(*asked_ago))
     }
 
@@ -324,6 +325,7 @@ impl Error {
             _ => false,
         };
         let quorum = Quorum::of_sides(self.voters().iter().map(|report| report.side));
+        // A minority without the right does not matter: the others can grant the next call.
         let is_final = self.is_closed() || self.is_invalid() || self.is_ticket_ended();
         is_final || self.is_no_quorum() && quorum.missed(refuses)
     }
@@ -474,6 +476,7 @@ fn write_lacking(
     Majorities { new, old }: Majorities,
     reports: &[VoterReport],
 ) -> fmt::Result {
+    // With one set, the number in the message is enough.
     let Some(old) = old else { return Ok(()) };
     for (side, (needed, _), is_in) in
         [(Side::New, new, Side::is_new as fn(Side) -> bool), (Side::Old, old, Side::is_old)]
