@@ -1,4 +1,4 @@
-//! The guards, who leads and who watches: each is the async one, whose calls are waited for.
+//! The guards, the leadership and the observer of programs without async.
 
 use std::{fmt, time::Duration};
 
@@ -140,12 +140,13 @@ mirror! {
 
 impl Leadership {
     /// Waits until the lead is nearly lost, as [`ending`](crate::Leadership::ending) does, no
-    /// longer than `limit`; false if there is no hurry then.
+    /// longer than `limit`. False if the lead goes on after that.
     ///
     /// # Errors
     ///
     /// [`is_inside_runtime`](Error::is_inside_runtime) only.
     pub fn ending_within(&self, limit: Duration) -> Result<bool, Error> {
+        // In an async block, so that the timer is made within a runtime, which `wait` enters.
         let ending = async { tokio::time::timeout(limit, self.inner.ending()).await };
         Ok(caller::wait(ending)?.is_ok())
     }

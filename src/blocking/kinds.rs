@@ -1,4 +1,4 @@
-//! The client and its locks: each is the async one, whose calls are waited for.
+//! The client and its locks, for programs without async.
 
 use std::{fmt, ops::ControlFlow, pin::pin, time::Duration};
 
@@ -144,7 +144,7 @@ mirror! {
     /// [`quorate::Mutex`](crate::Mutex) for programs without async.
     ///
     /// The same lock as the async mutex of this name, in this process and in others. Threads of one
-    /// client that wait stand in line, and come in the order of asking.
+    /// client get it in the order of asking.
     #[derive(Clone)]
     #[must_use = "it does nothing until it is locked"]
     locks::Mutex;
@@ -411,17 +411,18 @@ mirror! {
     make observe() -> Observer;
 }
 
-/// How often it is asked for a shutdown while another leads.
+/// How often `lead` asks whether the program is shut down, while another leads.
+// A closure cannot be awaited, and a program may take this long to end.
 const SHUTDOWN_ASKED: Duration = Duration::from_millis(100);
 
 impl Election {
-    /// [`Election::lead`](crate::Election::lead): campaigns, works on the calling thread while it
-    /// leads, and campaigns again, until the work breaks or `is_shut_down` says so. That is asked
-    /// while another leads, and after the work.
+    /// [`Election::lead`](crate::Election::lead): campaigns, runs the work on the calling thread
+    /// while it leads, and campaigns again, until the work returns `Break` or `is_shut_down` returns
+    /// true. `is_shut_down` is asked while another leads, and after the work.
     ///
-    /// **The work is not stopped**, neither by a shutdown nor when the lead is lost: it asks for
-    /// the one by itself, and for the other [`Leadership::ending_within`]. The lead is renewed
-    /// meanwhile. What the work broke with is returned also if the lead was lost before.
+    /// **The work is not stopped**, neither by a shutdown nor when the lead is lost. It has to ask
+    /// itself: for a shutdown, and by [`Leadership::ending_within`] for the end of the lead. The
+    /// lead is renewed meanwhile. The value of a `Break` is returned even if the lead was lost.
     ///
     /// # Errors
     ///
@@ -466,6 +467,8 @@ impl Election {
             let next = self.inner.next_lead(value.as_ref(), shutdown, &mut pause, failed);
             let Some(leadership) = caller::wait(next)??.mirrored() else { return Ok(None) };
             let done = work(&leadership);
+            // Reported by the next campaign, and not returned: it may have failed because the lead
+            // was lost, and then this candidate has to campaign again.
             failed = leadership.resign().err();
             if let ControlFlow::Break(done) = done {
                 return Ok(Some(done));
@@ -493,8 +496,8 @@ impl Once {
     /// [`Once::run`](crate::Once::run), with the work on the calling thread.
     ///
     /// **The work is not stopped when the lock is lost**: then its outcome is not `marked`, and
-    /// another may have done the same. Long work looks by itself, with a guard of
-    /// [`enter`](Self::enter).
+    /// another may have done the same work. Long work should use [`enter`](Self::enter), and ask
+    /// the guard from time to time.
     ///
     /// # Errors
     ///
@@ -526,6 +529,8 @@ impl Once {
             ControlFlow::Break(done) => return Ok(done.into()),
         };
         let value = work(guard.token())?;
+        // Not an error: the value of work that is done is returned although no majority stores the
+        // mark (guarantee 13).
         Ok(OnceOutcome::Ran { value, marked: guard.done().is_ok() })
     }
 }

@@ -1,11 +1,11 @@
-//! What every type of this module is: its async namesake, each call of which is waited for.
+//! The macro that makes each blocking type from its async namesake.
 
 use crate::{
     locks::{LockView, SemaphoreView},
     proto::{HoldId, HoldTicket, Leader},
 };
 
-/// What an async call gives, as programs without async get it.
+/// Turns the value of an async call into the value of the blocking call.
 pub(super) trait Mirrored {
     type Mirror;
     fn mirrored(self) -> Self::Mirror;
@@ -19,6 +19,7 @@ impl<T: Mirrored> Mirrored for Option<T> {
     }
 }
 
+// A list: an async call that gives a new type of guard does not compile here until it has a mirror.
 macro_rules! same {
     ($($type:ty),+) => {$(
         impl Mirrored for $type {
@@ -33,11 +34,20 @@ macro_rules! same {
 
 same!((), bool, usize, HoldTicket, Vec<HoldId>, Vec<String>, Leader, LockView, SemaphoreView);
 
-/// Defines the mirror of a type, a row for each of its methods. The rules that begin with `@` say
-/// what the first word of a row means: `with` is a setting, `make` gives another type, `get` is
-/// what it knows, `call` is waited for, `ask` is one that cannot fail but where it may not wait,
-/// `last` is one that ends it, or else does what the row says, `run` works with something that the
-/// guard has which another call gives, and `lost` waits for a loss.
+/// Defines the mirror of a type, with a row for each method. The first word of a row says what kind
+/// of method it is:
+///
+/// | word | the method |
+/// |---|---|
+/// | `with` | is a setting |
+/// | `make` | gives another type, without a request |
+/// | `get` | reads what the value knows |
+/// | `call` | blocks, and can fail |
+/// | `ask` | blocks, and fails only inside a runtime |
+/// | `last` | consumes the value; the row says what happens to it if the call is refused |
+/// | `run` | takes a guard by one method, and works with what another method of the guard gives |
+/// | `lost` | waits for a loss |
+// Rows and no methods by hand: so what a method does and says cannot differ from its async namesake.
 macro_rules! mirror {
     (
         $(#[$about:meta])* $module:ident::$name:ident;
@@ -81,9 +91,9 @@ macro_rules! mirror {
             self.inner.$method($($arg),*).mirrored()
         }
     };
-    (@get $name:ident $method:ident() -> $known:ty) => {
+    (@get $name:ident $method:ident() -> $given:ty) => {
         #[doc = mirror!(@there $name $method ".")]
-        pub fn $method(&self) -> $known {
+        pub fn $method(&self) -> $given {
             self.inner.$method()
         }
     };
@@ -101,7 +111,7 @@ macro_rules! mirror {
         }
     };
     (
-        @ask $name:ident $(#[$more:meta])* $method:ident($($arg:ident: $type:ty),*) -> $told:ty
+        @ask $name:ident $(#[$more:meta])* $method:ident($($arg:ident: $type:ty),*) -> $given:ty
     ) => {
         #[doc = mirror!(@there $name $method "; blocks.")]
         ///
@@ -109,7 +119,7 @@ macro_rules! mirror {
         ///
         /// [`is_inside_runtime`](Error::is_inside_runtime) only: nothing was sent.
         $(#[$more])*
-        pub fn $method(&self, $($arg: $type),*) -> Result<$told, Error> {
+        pub fn $method(&self, $($arg: $type),*) -> Result<$given, Error> {
             caller::wait(self.inner.$method($($arg),*))
         }
     };
@@ -145,8 +155,8 @@ macro_rules! mirror {
     };
     (@lost $name:ident $method:ident($limit:ident: $type:ty)) => {
         /// Waits until it is lost, no longer than `limit`, and returns why; `None` if it is
-        /// still held then. A pause between two steps of work that ends at once when there is
-        /// no point in going on.
+        /// still held then. Use it as a pause between two steps of work: it ends at once when
+        /// there is no point in going on.
         ///
         /// # Errors
         ///
@@ -173,6 +183,7 @@ macro_rules! mirror {
         /// ```
         pub fn $method(&self, $limit: $type) -> Result<Option<Error>, Error> {
             let lost = self.inner.lost();
+            // The timer is made when this is polled, within a runtime: the caller may have none.
             caller::wait(async move { tokio::time::timeout($limit, lost).await.ok() })
         }
     };

@@ -42,8 +42,9 @@ impl Builder {
     }
 
     /// Adds servers.
-    pub fn voters<A: Into<Address>>(self, addresses: impl IntoIterator<Item = A>) -> Self {
-        addresses.into_iter().fold(self, Self::voter)
+    pub fn voters<A: Into<Address>>(mut self, addresses: impl IntoIterator<Item = A>) -> Self {
+        self.voters = self.voters.voters(addresses);
+        self
     }
 
     /// Adds the voters of a Redis Cluster.
@@ -82,23 +83,23 @@ impl Builder {
     }
 
     /// Asks for credentials before each new connection, so that they can change while the client
-    /// runs: for passwords that are rotated, and tokens that end. Default: those of the address,
-    /// which keep their place where an address has some.
+    /// runs: for passwords that are rotated, and tokens that expire. An address that has credentials
+    /// keeps its own.
     ///
-    /// The function is given the voter's label, by which errors name it too, and is called once
-    /// for each of the two connections to a voter, and again whenever one has to be replaced. An
-    /// error, and no answer within ten seconds, count as a connection that failed: its text is in
-    /// the voter's cause, so it must not have the secret in it, and it is tried again soon.
-    /// It runs on the [thread of the clients](crate#runtime), so it must not block: it would hold
-    /// up the renewals of all of them.
+    /// The function gets the voter's label, by which errors also name the voter. It is called once
+    /// for each of the two connections to a voter, and again whenever a connection has to be
+    /// replaced. If it fails, or does not answer within ten seconds, the connection has failed and
+    /// is tried again soon. The text of its error is in the voter's cause, so it must not contain
+    /// the secret. The function runs on the [thread of the clients](crate#runtime). It must not
+    /// block: that would hold up the renewals of all clients.
     ///
     /// A new password does not touch connections that are open. To force them to log in again,
-    /// close them on the server (`CLIENT KILL`). Sentinels are logged in to by the parameters of
-    /// their address.
+    /// close them on the server (`CLIENT KILL`). For sentinels, the parameters of their address
+    /// are used.
     ///
-    /// In a cluster it is given the `host:port` of each server. The client asks for the map of the
-    /// slots on another connection. While servers are away or slots move, it makes up to twenty of
-    /// those a second. If the function is expensive, cache the answer for a while.
+    /// In a cluster, the function gets the `host:port` of each server. The client asks for the map
+    /// of the slots on another connection. While servers are away or slots move, it opens up to
+    /// twenty such connections a second. If the function is expensive, cache its answer for a while.
     ///
     /// # Examples
     ///
@@ -127,9 +128,9 @@ impl Builder {
         self
     }
 
-    /// The locks that metrics name, in a label `lock`: by their names, or many at once by what
-    /// their names begin with and a `*`. The label says what is given here, so it has no more
-    /// values than this; a lock for which there are several gets the first. Default: none has it.
+    /// The locks that metrics name, in a label `lock`: each by its name, or several by the beginning
+    /// of their names and a `*`. The value of the label is the text that is given here, so there are
+    /// no more values than that. The first text that fits a lock is used. Default: no lock is named.
     ///
     /// # Examples
     ///
@@ -142,13 +143,13 @@ impl Builder {
     }
 
     /// The old voters, while the voters of this builder take their place: the step between clients
-    /// that have the old voters alone and clients that have the new ones alone.
+    /// with only the old voters and clients with only the new voters.
     ///
-    /// Such a client needs a majority of the new voters *and* a majority of the old ones for each
+    /// Such a client needs a majority of the new voters *and* a majority of the old voters for each
     /// decision: to acquire, renew and release a lock, for its token, for a place in a queue, and
-    /// to end it by force. So it excludes, and is excluded by, clients of either set. The two sets
+    /// to end it by force. So it excludes clients of either set, and they exclude it. The two sets
     /// may have different sizes, and may share none, some or all of their voters. A voter in both
-    /// is asked once and has a vote in each; name it alike in both sets.
+    /// is asked once and has a vote in each. Give it the same address in both sets.
     ///
     /// To change the voters of a running system, restart its clients in three steps, each with all
     /// clients before the next begins: the old voters; the new ones replacing the old; the new
@@ -173,11 +174,11 @@ impl Builder {
         self
     }
 
-    /// Has the client live on this runtime, which must have time and I/O and go on for as long as
-    /// the client does.
+    /// Runs the client on this runtime, which must have time and I/O, and must not end before the
+    /// client.
     ///
-    /// By default clients of servers live on a [thread of their own](crate#runtime), which all of a
-    /// process share. On the runtime of its callers a client saves the way to that thread and back:
+    /// By default, the clients of a process share a [thread](crate#runtime). On the runtime of its
+    /// callers a client saves the way to that thread and back:
     /// over three servers beside it, a lock and its release of a single task take 310 us in place
     /// of 362, and on a runtime of one thread 259 us in place of 375; 64 tasks have 1.04 and 1.24
     /// times as many locks a second. But then **a blocked thread of this runtime can lose locks**,
@@ -232,6 +233,8 @@ impl Builder {
     /// ```
     pub async fn connect(self) -> Result<Quorate, Error> {
         let coordinator = connect(self).await?;
+        // Once for the client: a program that makes a lock value for each lock does not make the
+        // texts of leases and channels again.
         let forms = Arc::new(Forms::new(coordinator.settings()));
         let holds = Holds::of_client(&coordinator);
         let parts = LockParts { coordinator, holds, forms, dialect: None };
@@ -239,6 +242,8 @@ impl Builder {
     }
 }
 
+// Not methods of the builder itself: cargo unifies features, so a test that turns `embedded` on gives
+// them to the builder of the service, too. With one seed two services have the same hold ids.
 #[cfg(feature = "embedded")]
 impl Simulated for Builder {
     fn seed(mut self, seed: u64) -> Self {
@@ -252,7 +257,7 @@ impl Simulated for Builder {
     }
 }
 
-/// Makes a method of the builder for each setting: what it does with all of them.
+/// Makes a method of the builder of each row: its name, its values, and what it sets.
 macro_rules! settings {
     ($(
         $(#[$about:meta])* $name:ident($($value:ident: $type:ty),+) => |$it:ident| $set:expr;
@@ -280,24 +285,27 @@ settings! {
     /// Default: no limit. At least a millisecond.
     hold_at_most(time: Duration) => |it| it.hold_at_most = Some(time);
 
-    /// How long one voter has to answer one request before it counts as silent. By default it has
-    /// 200 ms, or longer if its round trips take longer. A deadline that you set is not made
-    /// longer. If it is more than a tenth of the lease, that tenth counts instead.
+    /// How long one voter has to answer one request. Without an answer in time, its vote is unknown.
+    /// By default it has 200 ms, or longer if its round trips take longer. A deadline that you set
+    /// is not made longer. It is never more than a tenth of the lease.
     ///
-    /// [`connect`](Self::connect) fails if a majority of the voters needs longer than it may have.
+    /// [`connect`](Self::connect) fails if a majority of the voters needs longer than that.
     voter_deadline(deadline: Duration) => |it| {
         it.voter_deadline = deadline;
+        // Not made longer for slow voters: `connect` fails if they are a majority.
         it.deadline_is_fixed = true;
     };
 
-    /// What clocks may differ by during a lease, and by which its validity is shorter: parts per
-    /// million of the lease, and a fixed time. Default: 10,000 (a hundredth) and 2 ms.
+    /// By how much clocks may drift apart during a lease: parts per million of the lease, and a
+    /// fixed time. A client relies on a lease for that much less. Default: 10,000 (a hundredth) and
+    /// 2 ms.
     ///
-    /// **All clients need the same.** By it a client also judges whether a voter's clock has moved,
-    /// so one with more counts a voter that has ended the leases of others.
+    /// **All clients need the same.** A client also judges by it whether a voter's clock has moved.
+    /// A client with a larger drift would count a voter that has ended the leases of others.
     drift(ppm: u32, fixed: Duration) => |it| it.drift = Drift { ppm, fixed };
 
-    /// A majority that comes with less validity left is given back. Default: half the lease.
+    /// The least validity with which a lock is handed out. If a majority grants it later than that,
+    /// the votes are given back, and the attempt failed. Default: half the lease.
     minimum_validity(validity: Duration) => |it| it.minimum_validity = Some(validity);
 
     /// For how long `lock` goes on asking while too few voters answer, before it fails. Default:
@@ -320,17 +328,17 @@ settings! {
     /// Default: 5 s.
     connect_timeout(timeout: Duration) => |it| it.connect_timeout = timeout;
 
-    /// Whether voters that may have forgotten votes are kept out of new holds. Default:
-    /// [`Relative`](RestartGuard::Relative). If it is [`Off`](RestartGuard::Off) in one client, it
-    /// must be in all.
+    /// Whether voters that may have forgotten votes go into quarantine, where they do not count for
+    /// new holds. Default: [`Relative`](RestartGuard::Relative). If it is
+    /// [`Off`](RestartGuard::Off) in one client, it must be off in all.
     restart_guard(guard: RestartGuard) => |it| it.restart_guard = guard;
 
-    /// The longest lease that any client of these voters asks for. A voter that may have forgotten
-    /// votes is kept out of new holds for this time. Longer leases are refused, unless the [restart
-    /// guard](Self::restart_guard) is off. Default: 30 s.
+    /// The longest lease that any client of these voters asks for, which is also the length of a
+    /// quarantine. Longer leases are refused, unless the [restart guard](Self::restart_guard) is
+    /// off. Default: 30 s.
     ///
-    /// **All clients need the same.** A client with a shorter one counts a voter again while a hold
-    /// of another client may still stand that the voter forgot: two holders.
+    /// **All clients need the same.** A client with a shorter one ends a quarantine too early: the
+    /// voter has forgotten a hold of another client that still lasts, and votes again: two holders.
     longest_lease(lease: Duration) => |it| it.longest_lease = Some(lease);
 
     /// For how long voters remember the token of a lock that nobody acquires, and whose hold nobody
@@ -346,44 +354,44 @@ settings! {
     /// How many replicas of a voter must acknowledge a grant before it counts as a vote. Default:
     /// 0, none is asked.
     ///
-    /// Redis answers before its replicas have what was written: one that is promoted may not know
-    /// the lock. With this, acquires and renewals are followed by a `WAIT`, in the same pipeline
-    /// and so without a further round trip from here. A grant that too few replicas had within the
-    /// [timeout](Self::replica_timeout) is no vote
+    /// Redis answers before its replicas have what was written, so a replica that is promoted may
+    /// not know the lock. With this setting, a `WAIT` follows each acquire and each renewal, in the
+    /// same pipeline and so without a further round trip. A grant that too few replicas acknowledge
+    /// within the [timeout](Self::replica_timeout) is no vote
     /// ([`Cause::Unacknowledged`](crate::Cause::Unacknowledged)) and is given back. Refusals and
-    /// releases need nobody. Embedded voters have no replicas and are refused.
+    /// releases need no replica. Embedded voters have no replicas and are refused.
     ///
-    /// An acknowledged vote is in the memory of that many replicas. It is not on their disks, and
-    /// it need not be with the one that is promoted, unless all replicas must acknowledge. Nor does
-    /// it end the [quarantine](Self::restart_guard) of one that takes over.
+    /// An acknowledged vote is in the memory of that many replicas, not on their disks. The replica
+    /// that is promoted may be another one, unless all must acknowledge. A server that takes over is
+    /// in [quarantine](Self::restart_guard) all the same.
     ///
-    /// While a `WAIT` is open its voter does nothing else for this client, so at most one is, and
-    /// grants that come meanwhile share the next. While too few replicas answer, each lasts for the
-    /// timeout and, with Redis' usual settings, up to a tenth of a second longer: such a voter is
-    /// as good as down for new locks of this client, and releases come so much later.
+    /// A voter does nothing else for this client during a `WAIT`. So there is one at a time, and
+    /// grants that come meanwhile share the next. If too few replicas answer, each `WAIT` lasts for
+    /// the timeout and, with Redis' usual settings, up to a tenth of a second longer: such a voter
+    /// is as good as down for new locks of this client, and its releases are late.
     replica_acks(replicas: u32) => |it| it.replica_acks.replicas = replicas;
 
     /// How long replicas have to acknowledge a grant. Default: a quarter of the voter deadline. At
-    /// least a millisecond, and at most half the voter deadline, which is a tenth of the lease
-    /// where that is shorter. Without [`replica_acks`](Self::replica_acks) it means nothing.
+    /// least a millisecond, and at most half the voter deadline (or a twentieth of the lease, if
+    /// that is shorter). It has no effect without [`replica_acks`](Self::replica_acks).
     replica_timeout(timeout: Duration) => |it| it.replica_acks.timeout = Some(timeout);
 
-    /// Accepts servers that delete keys when their memory is full: those with a `maxmemory` and a
-    /// `maxmemory-policy` other than `noeviction`. Default: false, they are not connected to.
+    /// Accepts servers that delete keys when their memory is full: with a `maxmemory`, and a
+    /// `maxmemory-policy` other than `noeviction`. Default: false, such servers are refused.
     ///
-    /// **Unsafe.** The keys of locks have an expiry, and so are what such a server deletes first.
-    /// A lock whose votes were deleted may be given to somebody else at once, while its holder
-    /// still trusts it. A server that has deleted keys is in
+    /// **Unsafe.** The keys of locks have an expiry, so such a server deletes them first. A lock
+    /// whose votes were deleted may be given to somebody else at once, while its holder still
+    /// relies on it. A server that has deleted keys is in
     /// [quarantine](crate::Quarantine::Emptied), but this is noticed up to ten seconds later. For
     /// servers that you cannot configure, and locks that need not exclude.
     allow_eviction(allow: bool) => |it| it.may_evict = allow;
 
-    /// How many requests to one voter leave together at most. Default: 32.
+    /// How many requests leave for one voter in one call, at most. Default: 32.
     ///
-    /// What is asked of a voter while others of this client's requests are on their way to it
-    /// gathers and leaves as one call, which costs client and server a fraction of what they cost
-    /// one by one. A voter does nothing else while it runs a call, some 0.2 ms for 32 requests.
-    /// With 1 each request leaves by itself, at once.
+    /// While requests of this client are on their way to a voter, further requests gather, and leave
+    /// as one call. That costs client and server a fraction of single requests. A voter does nothing
+    /// else while it runs a call, some 0.2 ms for 32 requests. With 1, each request leaves by itself
+    /// at once.
     batch_size(most: usize) => |it| it.batch_size = most;
 
     /// What the names of all keys on the voters begin with: `<prefix>:{<lock name>}`, and names
@@ -445,14 +453,17 @@ settings! {
     /// it is over, and loses those that it holds and renews. A client that cannot compare on a
     /// majority of the voters is [not connected](Error::is_not_connected).
     ///
-    /// Nothing is found where the clients have no voter in common and no client that has voters of
-    /// both, or where the voters of one configuration are as many and others. Clients with
-    /// different prefixes do not meet. A client that has only embedded voters takes part only if it
-    /// names a voter configuration.
+    /// A mismatch is not found if
+    ///
+    /// - two clients have no voter in common, and no third client has voters of both;
+    /// - two clients have the same configuration, with as many voters but others;
+    /// - two clients have different prefixes.
+    ///
+    /// A client that has only embedded voters takes part only if it names a voter configuration.
     voter_configuration(number: u32) => |it| it.configuration = Some(number);
 
-    /// Takes no part in the [voter configuration](Self::voter_configuration): this client says to no
-    /// voter what it believes, and connects whatever others believe. For tools that take no locks.
-    /// Default: false.
+    /// Takes no part in the [voter configuration](Self::voter_configuration): this client stores no
+    /// configuration on any voter, and connects whatever others have stored. For tools that take no
+    /// locks. Default: false.
     only_looks(only: bool) => |it| it.only_looks = only;
 }

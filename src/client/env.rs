@@ -30,13 +30,17 @@ const CA_FILE: &str = "QUORATE_TLS_CA_FILE";
 const CERTIFICATE_FILE: &str = "QUORATE_TLS_CERTIFICATE_FILE";
 const KEY_FILE: &str = "QUORATE_TLS_KEY_FILE";
 
-/// What stands before the name of a variable whose addresses are meant.
+/// Stands before the name of another variable that has the addresses.
+// No other variable names voters by itself, not even `REDIS_URL`: a service whose `QUORATE_VOTERS`
+// is missing would lock on its cache.
 const REFERENCE: &str = "env:";
 
-/// Sets one thing. The error is what was expected.
+/// Sets one thing. The error says what is expected.
 type Set = fn(Builder, &str) -> Result<Builder, &'static str>;
 
-/// Each variable that sets one thing by itself.
+/// The variables that set one thing by themselves.
+// A table, so that the spelling check, the file of the program and `every_setting_is_read` have all
+// names without listing them again.
 const SETTINGS: [(&str, Set); 19] = [
     ("QUORATE_LEASE", |builder, text| Ok(builder.lease(time(text)?))),
     ("QUORATE_HOLD_AT_MOST", |builder, text| Ok(builder.hold_at_most(time(text)?))),
@@ -72,7 +76,8 @@ const SETTINGS: [(&str, Set); 19] = [
     ("QUORATE_PREFIX", |builder, text| Ok(builder.prefix(text))),
 ];
 
-// Those that are read together.
+// The rest is read in groups: a number of voters means nothing without a cluster, and a password
+// excludes a password file.
 const SET: [&str; 3] = [VOTERS, CLUSTER, CLUSTER_VOTERS];
 const REPLACED: [&str; 3] =
     ["QUORATE_REPLACED_VOTERS", "QUORATE_REPLACED_CLUSTER", "QUORATE_REPLACED_CLUSTER_VOTERS"];
@@ -114,10 +119,10 @@ impl Builder {
     /// | `QUORATE_CLIENT_NAME` | [`client_name`](Self::client_name) |
     /// | `QUORATE_PREFIX` | [`Builder::prefix`] |
     ///
-    /// `QUORATE_VOTERS` or `QUORATE_CLUSTER` is required. Where both are set, the voters of both
-    /// vote together. Among the addresses, `env:NAME` stands for those of another variable, as in
-    /// `QUORATE_VOTERS=env:REDIS_URL`. No other variable names voters by itself: a service whose
-    /// `QUORATE_VOTERS` is missing must not lock on its cache.
+    /// `QUORATE_VOTERS` or `QUORATE_CLUSTER` is required. If both are set, the voters of both
+    /// vote together. Among the addresses, `env:NAME` stands for the addresses in another variable,
+    /// as in `QUORATE_VOTERS=env:REDIS_URL`. No other variable names voters by itself: a service
+    /// whose `QUORATE_VOTERS` is missing must not lock on its cache.
     ///
     /// Times are whole seconds, or have a unit, `ms`, `s`, `m`, `h` or `d`: `30`, `30s`, `500ms`.
     /// The restart guard is `relative`, `strict` or `off`. A variable that is empty counts as not
@@ -125,12 +130,16 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid): there are no voters; a value cannot be read; or a
-    /// variable is probably misspelt. That is a name that differs from one above by one or two
-    /// letters in one place, or by a unit at its end (`QUORATE_LEASE_MS`). Or the variable that
-    /// `env:NAME` names is not set. The message has the name and the value, but never a password or
-    /// the value of such a variable.
-    /// What the values say is checked by [`connect`](Self::connect).
+    /// [`is_invalid`](Error::is_invalid):
+    ///
+    /// - there are no voters;
+    /// - a value cannot be read;
+    /// - the variable that `env:NAME` names is not set;
+    /// - a variable is probably misspelt: its name differs from one above by one or two letters in
+    ///   one place, or by a unit at its end (`QUORATE_LEASE_MS`).
+    ///
+    /// The message has the name and the value, but never a password or the value of an unknown
+    /// variable. What the values mean is checked by [`connect`](Self::connect).
     ///
     /// # Examples
     ///
@@ -152,9 +161,9 @@ impl Builder {
         Self::from_variables(env::vars_os())
     }
 
-    /// As [`from_env`](Self::from_env), with these variables instead of those of the environment:
-    /// for programs that read some settings from elsewhere, such as a file. What `env:NAME` names
-    /// must be among them.
+    /// As [`from_env`](Self::from_env), with these variables instead of the environment's: for
+    /// programs that read some settings from elsewhere, such as a file. A variable that `env:NAME`
+    /// names must be among them.
     ///
     /// # Errors
     ///
@@ -186,9 +195,9 @@ impl Builder {
 
 /// The variables that are set.
 struct Variables {
-    /// Those of this library.
+    /// The variables of this library that are not empty.
     own: BTreeMap<String, String>,
-    /// All of them.
+    /// All variables, as `env:NAME` may name any.
     all: BTreeMap<OsString, OsString>,
 }
 
@@ -200,7 +209,8 @@ impl Variables {
             let Some(name) = name.to_str().filter(|name| name.starts_with("QUORATE_")) else {
                 continue;
             };
-            if !Builder::variables().any(|known| known == name) {
+            // Other names are the program's own, such as `QUORATE_LISTEN` of a service.
+            if !Builder::variables().any(|own| own == name) {
                 check_spelling(name)?;
                 continue;
             }
@@ -233,7 +243,9 @@ impl Variables {
             _ => {
                 let reading = SingleFlight::new();
                 return Ok(builder.credentials(move |_| {
-                    // A disk may take its time, and renewals run on this thread.
+                    // For each connection, as passwords are rotated; and on a thread of its own: a
+                    // disk that hangs would hold up all renewals, which run on this thread
+                    // (`a_password_file_that_cannot_be_read_now_holds_up_no_other_voter`).
                     let read = file
                         .clone()
                         .map(|file| reading.outcome(|_| false, move || read_password(&file)));
@@ -288,7 +300,7 @@ impl Variables {
         Ok(Builder { voters, replaced, ..builder })
     }
 
-    /// Servers and the voters of a cluster; `None` if neither is set.
+    /// The voters on servers and in a cluster; `None` if neither is set.
     fn voters(&self, [servers, cluster, votes]: [&str; 3]) -> Result<Option<VoterSet>, Error> {
         let set = self.addresses(servers)?.map(|servers| VoterSet::new().voters(servers));
         let (seeds, number) = match (self.addresses(cluster)?, self.get(votes)) {
@@ -306,7 +318,7 @@ impl Variables {
         Ok(Some(set.unwrap_or_default().cluster(cluster)))
     }
 
-    /// Those that a variable has. `env:NAME` stands for those of another one.
+    /// The addresses in a variable, and in the variables that it names.
     fn addresses(&self, name: &str) -> Result<Option<Vec<Address>>, Error> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let mut found = Vec::new();
@@ -316,7 +328,7 @@ impl Variables {
                 continue;
             };
             let wrong = |why: String| Error::invalid(format!("{name} {why}"));
-            // What is no name may be an address, with a password.
+            // Not shown: what is no name may be an address with a password.
             if !is_name(other) {
                 return Err(wrong(format!("has `{REFERENCE}` without the name of a variable")));
             }
@@ -339,6 +351,7 @@ impl Variables {
 
 fn read_password(file: &str) -> Result<String, String> {
     let text = fs::read_to_string(file).map_err(|why| format!("{file}: {why}"))?;
+    // Editors end a file with a newline. Blanks at the beginning may belong to the password.
     Ok(text.trim_end().to_owned())
 }
 
@@ -346,26 +359,29 @@ fn wrong(name: &str, value: &str, expected: &str) -> Error {
     Error::invalid(format!("{name} is {value:?}: {expected}"))
 }
 
-/// An operator who misspells a setting would run with its default, and not notice it.
+/// Fails if the name is probably meant to be one of the library's variables.
+// An error and no warning: the service would run with the default, and nobody would notice.
 fn check_spelling(name: &str) -> Result<(), Error> {
     let units = ["_MS", "_MILLIS", "_S", "_SEC", "_SECS", "_SECONDS"];
     let bare = units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name);
-    let meant = |known: &&str| {
-        // What is the same at the beginning and at the end.
+    let is_close = |own: &&str| {
+        // If all but two letters in one place are the same at both ends, a letter was mistyped, left
+        // out, doubled or swapped. An edit distance would find no more, with a table of its own.
         let same = |(one, other): &(u8, u8)| one == other;
-        let head = bare.bytes().zip(known.bytes()).take_while(same).count();
-        let tail = bare.bytes().rev().zip(known.bytes().rev()).take_while(same).count();
-        let [shorter, longer] = [usize::min, usize::max].map(|of| of(bare.len(), known.len()));
+        let head = bare.bytes().zip(own.bytes()).take_while(same).count();
+        let tail = bare.bytes().rev().zip(own.bytes().rev()).take_while(same).count();
+        let [shorter, longer] = [usize::min, usize::max].map(|of| of(bare.len(), own.len()));
         (head + tail).min(shorter) + 2 >= longer
     };
-    Builder::variables().find(meant).map_or(Ok(()), |known| {
-        Err(Error::invalid(format!("{name} is unknown; is {known} meant?")))
+    Builder::variables().find(is_close).map_or(Ok(()), |meant| {
+        Err(Error::invalid(format!("{name} is unknown; is {meant} meant?")))
     })
 }
 
-/// Separated by blanks, and by commas before an address or the name of a variable: other commas
-/// separate the sentinels of an address.
+/// The addresses of a text, and the references to other variables.
 fn addresses(text: &str) -> Vec<&str> {
+    // A comma separates two addresses only if an address or a reference follows: other commas
+    // separate the sentinels of one address.
     let mut found = Vec::new();
     for mut word in text.split_whitespace() {
         let separates = |word: &str, at: usize| {
@@ -383,7 +399,7 @@ fn addresses(text: &str) -> Vec<&str> {
     found.filter(|address| !address.is_empty()).collect()
 }
 
-/// Whether it can be that of a variable.
+/// Whether a variable may be called so.
 fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     !text.is_empty() && text.bytes().all(is_plain)

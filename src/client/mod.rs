@@ -91,8 +91,8 @@ impl Quorate {
         Self::builder().voters(addresses).connect().await
     }
 
-    /// Sets out with the settings first: for all that [`connect`](Self::connect) does not take,
-    /// such as a [cluster](Builder::cluster), and for settings other than the defaults.
+    /// A builder, for settings other than the defaults, and for voters that
+    /// [`connect`](Self::connect) does not take, such as a [cluster](Builder::cluster).
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -115,9 +115,9 @@ impl Quorate {
         RwLock::new(&self.parts, name.as_ref())
     }
 
-    /// The semaphore of this name and of so many permits, 1 to 10,000, with the client's settings;
-    /// another lock than the mutex of this name. All who use it should name the same number:
-    /// [what happens otherwise](Semaphore#permits).
+    /// The semaphore of this name with this number of permits, 1 to 10,000, with the client's
+    /// settings; another lock than the mutex of this name. All its users should give the same
+    /// number: [what happens otherwise](Semaphore#permits).
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Semaphore {
         Semaphore::of(&self.parts, name.as_ref(), permits)
     }
@@ -134,7 +134,7 @@ impl Quorate {
         Election::new(&self.parts, name.as_ref())
     }
 
-    /// The locks that services in Java have too, which use Redisson.
+    /// Locks that are shared with Java services that use Redisson.
     pub fn redisson(&self) -> Redisson {
         Redisson::new(&self.parts)
     }
@@ -144,9 +144,9 @@ impl Quorate {
         Admin::new(&self.parts)
     }
 
-    /// Several locks as one: all or none, whatever order callers name them in. The list has names
-    /// of mutexes, or mutexes and fair mutexes as they are. Where it also has a read/write lock, by
-    /// the side that [reads](RwLock::reading) or [writes](RwLock::writing), a mutex goes in by
+    /// Several locks as one: all or none, in whatever order callers name them. The list has names
+    /// of mutexes, or mutexes and fair mutexes. If it also has a read/write lock, by the side that
+    /// [reads](RwLock::reading) or [writes](RwLock::writing), turn each mutex into an item by
     /// [`Mutex::into`]. Each lock keeps its own settings.
     pub fn lock_all<L: Into<Lockable>>(&self, locks: impl IntoIterator<Item = L>) -> LockAll {
         LockAll::new(&self.parts, locks.into_iter().map(Into::into))
@@ -154,11 +154,11 @@ impl Quorate {
 
     /// Takes over the hold of a [detached](crate::MutexGuard::detach_for) guard: the mutex is held
     /// again, by this client. The guard has a hold and a [token](crate::MutexGuard::token) of its
-    /// own, and the lease of the guard before. Of all who try, one succeeds at most.
+    /// own, and the lease of the guard before. If several clients try, at most one succeeds.
     ///
-    /// It asks the voters for their votes. Where too few answer, or others have the ticket too and
-    /// ask at the same time, it tries again for as long as the [quorum
-    /// timeout](Builder::quorum_timeout). An attempt that fails gives the votes back to the ticket.
+    /// It asks the voters for their votes. If too few answer, or others ask with the same ticket at
+    /// the same time, it tries again for the [quorum timeout](Builder::quorum_timeout). An attempt
+    /// that fails gives the votes back to the ticket.
     ///
     /// # Errors
     ///
@@ -205,26 +205,26 @@ impl Quorate {
         Mutex::resume(&self.parts, ticket)
     }
 
-    /// The hold of this ticket, as long as this client parks it: [`Lost`] completes when it does so
-    /// no longer, and says why (it was resumed, or its time is over). `None` where it does not.
+    /// The hold of this ticket, if this client parks it. [`Lost`] completes when the client stops
+    /// parking it, and says why: it was resumed, or its time is over.
     pub fn parked(&self, ticket: &HoldTicket) -> Option<Lost> {
         self.parts.holds.parked(ticket.hold()).map(Lost::of_parked)
     }
 
     /// Releases everything that is held, and ends the connections. Guards that are left are lost.
-    /// What is [parked](crate::MutexGuard::detach_for) keeps what is left of its lease.
+    /// A [parked](crate::MutexGuard::detach_for) hold keeps the rest of its lease.
     /// Calls that wait, and all later calls, fail with [`is_closed`](Error::is_closed).
     ///
-    /// Waits for a majority to confirm each release, no longer than the voter deadline, and as long
-    /// for the [log](crate::log::flush).
+    /// Waits up to the voter deadline until a majority has confirmed each release, and as long for
+    /// the [log](crate::log::flush).
     ///
     /// # Errors
     ///
-    /// The client is closed all the same. [`is_unconfirmed`](Error::is_unconfirmed): no majority
-    /// has confirmed the release of a hold in time. It names one of those, and says when the last
-    /// of them is [free](Error::frees_in): when its lease ends. A guard that was dropped before has
-    /// sent its release; nothing is said of it. [`is_closed`](Error::is_closed): this process was
-    /// forked from the one that connected.
+    /// The client is closed even then. [`is_unconfirmed`](Error::is_unconfirmed): no majority has
+    /// confirmed the release of some holds in time. The error names one of these holds, and says
+    /// when the last of them is [free](Error::frees_in): when its lease ends. Guards that were
+    /// dropped before have sent their releases, and are not checked.
+    /// [`is_closed`](Error::is_closed): this process was forked from the one that connected.
     ///
     /// # Cancel safety
     ///
@@ -248,38 +248,45 @@ impl Quorate {
     /// ```
     pub async fn close(&self) -> Result<(), Error> {
         let coordinator = self.coordinator();
+        // The thread of the clients does not exist in the child: waiting for it would hang. The
+        // parent keeps its holds (`what_a_process_holds_has_ended_in_a_process_that_it_forks`).
         if coordinator.gate().is_forked() {
             return Err(Error::closed());
         }
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
         let deadline = coordinator.voter_deadline();
-        // All that is held now is released before the first wait.
+        // Before the first wait: whoever drops this future has sent at least these releases.
         let mut releases = self.release_all();
         let due = clock.now() + deadline;
-        // Whoever is sent out undoes what was asked; that is queued before the voters are left.
+        // Attempts end before the voters are closed. Otherwise the grants of an attempt could come
+        // when neither its release nor its undo can be sent: the lock stays taken for the whole
+        // lease (law 6).
         let _ = clock.in_time(due, coordinator.gate().close()).await;
+        // A hold that waits for the next task of a local queue has no guard, so nobody else ends it.
         coordinator.close_tenures();
-        // Whatever was won at the same moment.
+        // Holds that were won while the attempts ended.
         releases.append(&mut self.release_all());
         let due = clock.now() + deadline;
         let confirmed =
             releases.into_iter().map(async |(hold, replies)| hold.closed(replies, due).await);
         let unconfirmed = join_all(confirmed).await.into_iter().filter_map(Result::err);
         let last = unconfirmed.max_by_key(Error::frees_in);
+        // Before the connections end: in the gauges they would be voters that are down.
         panel.standings.retire();
         let closing: Vec<_> = panel.voters.iter().map(Voter::close).collect();
         let due = clock.now() + deadline;
         let _ = clock.in_time(due, join_all(closing)).await;
-        // Where a test makes the time, no thread is waited for.
+        // In the time of a test, a thread of real time is never waited for: time that is paused
+        // would jump to the deadline at once.
         if matches!(clock, Clock::System) {
             let _ = clock.in_time(clock.now() + deadline, log::until_told()).await;
         }
         last.map_or(Ok(()), Err)
     }
 
-    /// The client of these locks, by which its own are made.
     fn of(parts: &Arc<LockParts>) -> Self {
         let mut parts = Arc::clone(parts);
+        // `client().mutex(..)` of a lock of Redisson is a mutex of Quorate.
         if parts.dialect.is_some() {
             Arc::make_mut(&mut parts).dialect = None;
         }
@@ -299,7 +306,7 @@ impl Quorate {
 macro_rules! client_of {
     ($($lock:ident),+) => {$(
         impl $lock {
-            /// The client that it belongs to.
+            /// The client that made it.
             pub fn client(&self) -> Quorate {
                 Quorate::of(self.parts())
             }

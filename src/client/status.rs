@@ -1,4 +1,4 @@
-//! How a client stands with its voters.
+//! What a client sees of its voters: for health checks and operators.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -14,21 +14,21 @@ use crate::{
     voter::{ONLY, Outcome, VoterReply},
 };
 
-/// How a client stands with its voters, as [`Quorate::status`] found it.
+/// What a client sees of its voters, as [`Quorate::status`] found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// Every voter, in the order in which they were configured. Where voters are being
-    /// [replaced](crate::Builder::replacing): those that are only new, those in both sets, and
-    /// those that are only old.
+    /// Every voter, in the order in which they were configured. While voters are being
+    /// [replaced](crate::Builder::replacing): first the voters that are only new, then the voters in
+    /// both sets, then the voters that are only old.
     pub voters: Vec<VoterStatus>,
 }
 
-/// How a client stands with one set of voters, as [`Status::sets`] has it.
+/// One set of voters, as [`Status::sets`] has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetStatus {
-    /// Which set it is, where there are two: the [new](Side::New) or the [old](Side::Old) voters.
+    /// Which set it is, if there are two: the [new](Side::New) or the [old](Side::Old) voters.
     pub side: Option<Side>,
     /// How many voters it has.
     pub voters: usize,
@@ -38,32 +38,30 @@ pub struct SetStatus {
     pub counting: usize,
 }
 
-/// How a client stands with one voter.
+/// What a client sees of one voter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct VoterStatus {
     /// The voter's address, without credentials.
     pub voter: String,
-    /// In which set it is, where the client has two: while its voters are being
-    /// [replaced](crate::Builder::replacing).
+    /// In which set it is, while the voters are being [replaced](crate::Builder::replacing).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub side: Option<Side>,
     /// Whether its vote would count for a new hold.
     pub counts: bool,
-    /// Whether there is a connection to it on which it answers; why there is none. Of a voter in a
-    /// cluster: to one of its servers.
+    /// Whether there is a connection on which it answers, or why there is none. If the voter is in a
+    /// cluster, a connection to one of its servers is enough.
     #[cfg_attr(feature = "serde", serde(rename = "error", serialize_with = "error_of"))]
     pub connection: Result<(), Cause>,
-    /// Why it takes no new votes, though it answers: its memory is full, it has too few replicas,
+    /// Why it gives no new votes, although it answers: its memory is full, it has too few replicas,
     /// a script has run for too long, or the user may not run the scripts of locks. What is held
     /// may still be renewed and released.
     pub refuses: Option<String>,
     /// Whether its vote does not count for new holds now.
     pub quarantine: Option<Quarantined>,
-    /// Why its vote does not count for new holds, where other clients disagree with this one about
-    /// who the voters are: what each side believes. Or that this was not compared with the voter
-    /// yet.
+    /// Why its vote does not count for new holds: other clients disagree with this one about who the
+    /// voters are (with what each side believes), or this was not compared with the voter yet.
     pub configuration_mismatch: Option<String>,
 }
 
@@ -94,24 +92,25 @@ impl Status {
         self.quorum().reached(|voter| self.voters[voter].counts)
     }
 
+    // From the voters alone: `Survey::status` has nothing else to make a status of.
     fn quorum(&self) -> Quorum {
         Quorum::of_sides(self.voters.iter().map(|voter| voter.side))
     }
 }
 
-/// Whether locks can be given, and every voter.
+// By hand: a health check that reads the JSON needs the answers of the methods, and must not count
+// votes itself.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Status {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        #[derive(serde::Serialize)]
-        struct Shown<'a> {
-            has_quorum: bool,
-            counting: usize,
-            needed: usize,
-            voters: &'a [VoterStatus],
-        }
-        let (has_quorum, counting, needed) = (self.has_quorum(), self.counting(), self.needed());
-        Shown { has_quorum, counting, needed, voters: &self.voters }.serialize(to)
+        use serde::ser::SerializeStruct as _;
+
+        let mut shown = to.serialize_struct("Status", 4)?;
+        shown.serialize_field("has_quorum", &self.has_quorum())?;
+        shown.serialize_field("counting", &self.counting())?;
+        shown.serialize_field("needed", &self.needed())?;
+        shown.serialize_field("voters", &self.voters)?;
+        shown.end()
     }
 }
 
@@ -141,6 +140,7 @@ impl fmt::Display for SetStatus {
 impl fmt::Display for VoterStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", Sided { voter: &self.voter, side: self.side })?;
+        // One reason of possibly several: without a connection the others are out of date.
         match (&self.connection, &self.refuses, &self.quarantine) {
             (Err(cause), ..) => cause.fmt(f),
             (Ok(()), Some(why), _) => write!(f, "takes no new votes: {why}"),
@@ -154,12 +154,12 @@ impl fmt::Display for VoterStatus {
 }
 
 impl Quorate {
-    /// Which voters there is a connection to, and which of them count: for a health endpoint.
+    /// Which voters are connected, and which of them count: for a health endpoint.
     ///
-    /// Each is asked by a script that writes one small key, as locks are: so one that hangs counts
-    /// as not connected, and one that could not write a vote down says [why](VoterStatus::refuses).
-    /// Takes no longer than the voter deadline, and never fails; of a client that was closed every
-    /// voter is unreachable.
+    /// Asks each voter by a script that writes one small key, as locks do. So a voter that hangs
+    /// counts as not connected, and a voter that cannot store a vote says
+    /// [why](VoterStatus::refuses). Takes no longer than the voter deadline, and never fails. If the
+    /// client was closed, every voter is unreachable.
     ///
     /// # Cancel safety
     ///
@@ -190,7 +190,7 @@ impl Quorate {
         let Panel { voters, standings, .. } = panel;
         let due = clock.now() + deadline;
         let mut found = Vec::with_capacity(voters.len());
-        // All are asked before the first is waited for.
+        // All are asked before the first answer is awaited, so the whole takes one deadline.
         let asked: Vec<_> = voters.iter().map(|voter| (voter.label(), voter.identify())).collect();
         for (voter, (label, identity)) in asked.into_iter().enumerate() {
             let identity = clock.in_time(due, identity).await;
@@ -199,11 +199,12 @@ impl Quorate {
                 Ok(identity) => (Ok(()), identity.refuses.map(|why| why.to_string())),
                 Err(cause) => (Err(cause), None),
             };
-            // Its server answers, and has one vote.
+            // Its server answers, but is also another voter's: the two have one vote together.
             let twin = standings.twin(Shard { voter, number: ONLY });
             let connection = twin.map_or(connection, Err);
-            let kept_out = standings.kept_out_longest(voter, clock.now());
-            let quarantine = kept_out.map(|kept_out| kept_out.quarantined);
+            // The shard that is out for longest: until then some locks cannot have this vote.
+            let quarantine = standings.kept_out_longest(voter, clock.now());
+            let quarantine = quarantine.map(|shard| shard.quarantined);
             let configuration_mismatch =
                 standings.configuration.apart(voter).map(|why| why.to_string());
             found.push(VoterStatus {
@@ -223,8 +224,8 @@ impl Quorate {
     }
 }
 
-/// How long servers may take to answer at least, where the voter deadline is shorter: nobody waits
-/// for a lock meanwhile.
+/// How long servers may take to answer, unless the voter deadline is longer.
+// No lock waits for it, and an operator wants to see also what a slow server says.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the servers of all voters say of themselves, as [`Quorate::survey`] found it.
@@ -234,7 +235,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Survey {
     /// Every voter, in the order in which they were configured.
     pub voters: Vec<VoterSurvey>,
-    /// The lease of this client's locks.
+    /// The lease of this client's locks, unless a lock names another.
     #[cfg_attr(feature = "serde", serde(rename = "lease_ms", serialize_with = "millis"))]
     pub lease: Duration,
     /// The longest lease, which is also the length of a quarantine.
@@ -253,22 +254,22 @@ pub struct Survey {
 #[non_exhaustive]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct VoterSurvey {
-    /// How the client stands with the voter.
+    /// What the client sees of the voter.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub status: VoterStatus,
-    /// How long it takes to answer, as the client has measured it so far; `None` where the client
-    /// is not connected.
+    /// How long it takes to answer, as the client has measured it so far; `None` if the client is
+    /// not connected.
     #[cfg_attr(feature = "serde", serde(rename = "round_trip_us", serialize_with = "micros"))]
     pub round_trip: Option<Duration>,
-    /// Whether it delivers the messages that wake waiters; or why not.
+    /// Whether it delivers the messages that wake waiters, or why not.
     #[cfg_attr(feature = "serde", serde(rename = "wake_error", serialize_with = "error_of"))]
     pub wakes: Result<(), Cause>,
-    /// Its server; of a voter in a cluster all those that have hash slots of its range.
+    /// Its server. If the voter is in a cluster: all servers that have hash slots of its range.
     pub servers: Vec<ServerReport>,
 }
 
 impl Survey {
-    /// How the client stands with all voters.
+    /// What the client sees of all voters.
     pub fn status(&self) -> Status {
         Status { voters: self.voters.iter().map(|voter| voter.status.clone()).collect() }
     }
@@ -305,6 +306,8 @@ impl Quorate {
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
         let (settings, voter_deadline) = (coordinator.settings(), coordinator.voter_deadline());
         let patience = PATIENCE.max(voter_deadline);
+        // A channel of its own: to unsubscribe from the client's channel would leave its waiters
+        // without wake-ups. It begins alike, so the rights of the client are enough.
         let calls = format!("{}{}:survey", settings.keys.calls(), coordinator.client());
         let calls: Arc<str> = calls.into();
         let Panel { voters, standings, .. } = panel;
@@ -322,6 +325,7 @@ impl Quorate {
         let configuration = coordinator.voter_configuration().await;
         let surveyed = status.voters.into_iter().zip(asked).enumerate();
         let surveyed = surveyed.map(|(voter, (status, (wakes, servers)))| VoterSurvey {
+            // Without a connection it would be the time of a connection that is gone.
             round_trip: standings.round_trip(voter).filter(|_| status.connection.is_ok()),
             status,
             wakes,
@@ -337,7 +341,6 @@ impl Quorate {
     }
 }
 
-/// The answer, if it comes in so much time.
 async fn within<T>(clock: &Clock, patience: Duration, asked: VoterReply<T>) -> Outcome<T> {
     let answer = clock.in_time(clock.now() + patience, asked).await;
     answer.unwrap_or(Err(Cause::TimedOut(patience)))

@@ -1,5 +1,7 @@
-//! How times are written: the environment, a file of settings and the command line read them alike.
-//! The program has this file, too.
+//! How times are written. The program includes this file.
+
+// One file for the environment, the file of settings and the command line: when there were two, the
+// program took `--wait 5` for seconds, and the library refused `QUORATE_LEASE=5`.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The voters of a client: as the user names them, and as they are once their addresses are read.
+//! The voters of a client: as the user names them, and as they are started.
 
 use std::{slice, sync::Arc};
 
@@ -10,6 +10,7 @@ use crate::{
     settings::Settings,
     voter::{
         Access, Address, ClusterNode, Looks, Node, Security, SingleNode, Topology, VoterEvents,
+        VoterLayout,
     },
 };
 
@@ -95,12 +96,12 @@ impl From<&[EmbeddedVoter]> for VoterSet {
     }
 }
 
-/// What to do where two voters of a cluster have one primary, and so fail together.
+/// What to do if two voters of a cluster have one primary, and so fail together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedPrimaries {
-    /// [`connect`](crate::Builder::connect) fails where it is so for half of all locks or more.
-    /// Where it is so for fewer, or comes about later, one of the two has no vote for the locks
-    /// that it concerns, and an error is logged.
+    /// [`connect`](crate::Builder::connect) fails if this concerns half of all locks or more. If it
+    /// concerns fewer, or begins later, one of the two voters has no vote for these locks, and an
+    /// error is logged.
     #[default]
     Refuse,
     /// A warning is logged, and both vote.
@@ -109,9 +110,9 @@ pub enum SharedPrimaries {
 
 /// A Redis Cluster, whose slots cast one vote or several.
 ///
-/// With one voter a lock lives in one slot, as any other key, on one primary. With several it lives
-/// in as many slots, each in another part of the cluster, and a majority of their primaries decides
-/// about it. That takes at least as many primaries as voters, with about equal numbers of slots.
+/// With one voter, a lock is in one slot on one primary, as any other key. With several voters, it
+/// is in as many slots, each in another part of the cluster, and a majority of their primaries
+/// decides. The cluster needs at least as many primaries as voters, with about as many slots each.
 ///
 /// ```no_run
 /// # async fn connect() -> Result<(), quorate::Error> {
@@ -129,17 +130,15 @@ pub enum SharedPrimaries {
 #[must_use = "it does nothing until a builder has it"]
 pub struct Cluster {
     seeds: Vec<Address>,
-    /// How many votes it casts.
     voters: u16,
     shared: SharedPrimaries,
 }
 
 impl Cluster {
-    /// The most voters that one may have.
     const MOST: u16 = 15;
 
-    /// The cluster of these servers. It is found if one of them answers, so name several. All
-    /// servers of the cluster are logged in to as the first of these.
+    /// The cluster of these servers. One that answers is enough to find it, so name several. The
+    /// login of the first address is used for all servers of the cluster.
     pub fn new<A: Into<Address>>(addresses: impl IntoIterator<Item = A>) -> Self {
         let seeds = addresses.into_iter().map(Into::into).collect();
         Self { seeds, voters: 1, shared: SharedPrimaries::default() }
@@ -158,8 +157,7 @@ impl Cluster {
         self
     }
 
-    /// Starts to look at the cluster. `again`: it has other votes with another number of voters,
-    /// which the labels tell apart.
+    /// `again`: the other set has this cluster with another number of voters.
     fn origins(&self, seeds: Vec<Access>, again: bool) -> Result<Vec<Origin>, Error> {
         let Some(first) = seeds.first() else {
             return Err(Error::invalid("a cluster has no address"));
@@ -171,6 +169,8 @@ impl Cluster {
         if !(1..=most).contains(&voters) {
             return Err(Error::invalid(format!("a cluster casts 1 to {most} votes, not {voters}")));
         }
+        // Voter 1 of 3 and voter 1 of 5 have different slots, so they need different labels in
+        // errors and metrics.
         let label = |voter| match voters {
             1 => format!("cluster@{}", first.label()).into(),
             _ if again => format!("cluster-{voter}-of-{voters}@{}", first.label()).into(),
@@ -178,26 +178,23 @@ impl Cluster {
         };
         let labels: Arc<[Arc<str>]> = (0..voters).map(label).collect();
         let may_share = self.shared == SharedPrimaries::Allow;
+        // One map of the slots for all voters of the cluster: they see a failover at the same time,
+        // and the servers are asked once.
         let topology = Topology::new(seeds);
         let origin = |voter: u16| {
             let (label, labels) = (Arc::clone(&labels[usize::from(voter)]), Arc::clone(&labels));
             let topology = Arc::clone(&topology);
-            Origin::server(label, true, move |listener, looks| {
-                ClusterNode::start(
-                    &topology,
-                    voter,
-                    Arc::clone(&labels),
-                    may_share,
-                    looks,
-                    listener,
-                )
-            })
+            let start = move |listener, _: &Clock, settings: &Settings| {
+                let (labels, looks) = (Arc::clone(&labels), looks(settings));
+                ClusterNode::start(&topology, voter, labels, may_share, looks, listener)
+            };
+            Origin { label, is_inside: false, is_of_a_cluster: true, start: Box::new(start) }
         };
         Ok((0..voters).map(origin).collect())
     }
 }
 
-/// Where voters are.
+/// One or several voters, as the user names them.
 #[derive(Clone, Debug)]
 enum Source {
     Address(Address),
@@ -206,7 +203,8 @@ enum Source {
     Embedded(EmbeddedVoter),
 }
 
-/// A source whose addresses could be read.
+/// A source with its addresses as they were read.
+// Read once: whoever compares two sources later cannot fail on an address.
 struct ReadSource<'a> {
     source: &'a Source,
     servers: Vec<Access>,
@@ -224,7 +222,7 @@ impl<'a> ReadSource<'a> {
         Ok(Self { source, servers: servers.collect::<Result<_, _>>()? })
     }
 
-    /// Its voters. `again`: another source has voters of the same cluster.
+    /// `again`: another source has voters of the same cluster.
     fn origins(&self, again: bool) -> Result<Vec<Origin>, Error> {
         Ok(match self.source {
             Source::Cluster(cluster) => cluster.origins(self.servers.clone(), again)?,
@@ -234,11 +232,11 @@ impl<'a> ReadSource<'a> {
         })
     }
 
-    /// Whether both name the same voters. Servers are the same where they are written alike, but
-    /// for the login; clusters where they have an address in common and as many votes.
+    /// Whether both name the same voters: by the text of the address, without the login.
     fn is_same(&self, other: &Self) -> bool {
         match (self.source, other.source) {
             (Source::Address(_), Source::Address(_)) => self.shares_a_server(other),
+            // With another number of voters a lock is in other slots, so these are other votes.
             (Source::Cluster(one), Source::Cluster(also)) => {
                 one.voters == also.voters && self.shares_a_server(other)
             }
@@ -248,19 +246,19 @@ impl<'a> ReadSource<'a> {
         }
     }
 
-    /// Whether both are votes of one cluster, as far as the addresses say.
+    /// Whether both name voters of one cluster, as far as the addresses say.
     fn is_of_one_cluster(&self, other: &Self) -> bool {
         let sources = (self.source, other.source);
         matches!(sources, (Source::Cluster(_), Source::Cluster(_))) && self.shares_a_server(other)
     }
 
     fn shares_a_server(&self, other: &Self) -> bool {
-        let is_known = |one: &Access| other.servers.iter().any(|also| one.label() == also.label());
-        self.servers.iter().any(is_known)
+        let has = |one: &Access| other.servers.iter().any(|also| one.label() == also.label());
+        self.servers.iter().any(has)
     }
 }
 
-/// A voter whose address was checked.
+/// A voter that can be started.
 pub(super) struct Origin {
     pub(super) label: Arc<str>,
     pub(super) is_inside: bool,
@@ -271,31 +269,12 @@ pub(super) struct Origin {
 type Start = dyn Fn(Arc<dyn VoterEvents>, &Clock, &Settings) -> Arc<dyn Node> + Send;
 
 impl Origin {
-    fn server(
-        label: Arc<str>,
-        is_of_a_cluster: bool,
-        start: impl Fn(Arc<dyn VoterEvents>, Looks) -> Arc<dyn Node> + Send + 'static,
-    ) -> Self {
-        let start = move |listener, _: &Clock, settings: &Settings| {
-            let Settings { replica_acks: acks, may_evict, ref keys, .. } = *settings;
-            start(
-                listener,
-                Looks {
-                    acks,
-                    fingerprint: Some(keys.fingerprint()),
-                    may_evict,
-                    ..Looks::default()
-                },
-            )
-        };
-        Self { label, is_inside: false, is_of_a_cluster, start: Box::new(start) }
-    }
-
     fn single(server: &Access) -> Self {
         let (label, server) = (Arc::clone(server.label()), server.clone());
-        Self::server(label, false, move |listener, looks| {
-            SingleNode::start(&server, listener, looks)
-        })
+        let start = move |listener, _: &Clock, settings: &Settings| {
+            SingleNode::start(&server, listener, looks(settings))
+        };
+        Self { label, is_inside: false, is_of_a_cluster: false, start: Box::new(start) }
     }
 
     #[cfg(feature = "embedded")]
@@ -307,72 +286,70 @@ impl Origin {
     }
 }
 
-/// The voters of a client, and how their votes are counted.
-pub(super) struct ConfiguredVoters {
-    pub(super) origins: Vec<Origin>,
-    pub(super) quorum: Quorum,
-    /// A number for each voter, the same for all that are parts of one cluster.
-    pub(super) clusters: Vec<usize>,
+fn looks(settings: &Settings) -> Looks {
+    let Settings { replica_acks: acks, may_evict, ref keys, .. } = *settings;
+    Looks { acks, fingerprint: Some(keys.fingerprint()), may_evict, ..Looks::default() }
 }
 
-impl ConfiguredVoters {
-    /// Reads the addresses. What is in both of two sets is one voter.
-    pub(super) fn check(
-        new: &VoterSet,
-        old: Option<&VoterSet>,
-        security: &Security,
-    ) -> Result<Self, Error> {
-        if new.sources.is_empty() {
-            return Err(Error::invalid("there are no voters"));
-        }
-        if old.is_some_and(|old| old.sources.is_empty()) {
-            return Err(Error::invalid("there are no voters to replace"));
-        }
-        let mut only_new = read(new, "address", security)?;
-        let replaced = old.map(|old| read(old, "replaced address", security)).transpose()?;
-        let (mut both, mut only_old) = (Vec::new(), Vec::new());
-        for source in replaced.into_iter().flatten() {
-            match only_new.iter().position(|known| known.is_same(&source)) {
-                Some(at) => both.push(only_new.remove(at)),
-                None => only_old.push(source),
-            }
-        }
-        let sets = [only_new, both, only_old];
-        #[cfg(feature = "tls")]
-        if security.tls.is_some()
-            && !sets.iter().flatten().flat_map(|source| &source.servers).any(Access::has_tls)
-        {
-            return Err(Error::invalid("TLS is set up, but no address asks for it: `rediss://`"));
-        }
-        let (mut origins, mut clusters, mut counts) = (Vec::new(), Vec::new(), [0; 3]);
-        // Of each source before the number of its cluster.
-        let mut numbered: Vec<(&ReadSource<'_>, usize)> = Vec::new();
-        let all = sets.iter().enumerate();
-        for (set, source) in all.flat_map(|(set, sources)| sources.iter().map(move |it| (set, it)))
-        {
-            let known = numbered.iter().rfind(|(before, _)| before.is_of_one_cluster(source));
-            let number = known.map_or(origins.len(), |(_, number)| *number);
-            numbered.push((source, number));
-            let voters = source.origins(number < origins.len())?;
-            counts[set] += voters.len();
-            clusters.extend(voters.iter().map(|_| number));
-            origins.extend(voters);
-        }
-        let quorum = match (old, counts) {
-            (None, [all, ..]) => Quorum::of(all),
-            (Some(_), [only_new, both, only_old]) => Quorum::joint(only_new, both, only_old),
-        };
-        Ok(Self { origins, quorum, clusters })
+/// The voters of a client, and how their votes are counted. What is in both sets is one voter.
+pub(super) fn read_voters(
+    new: &VoterSet,
+    old: Option<&VoterSet>,
+    security: &Security,
+) -> Result<(Vec<Origin>, VoterLayout), Error> {
+    if new.sources.is_empty() {
+        return Err(Error::invalid("there are no voters"));
     }
+    if old.is_some_and(|old| old.sources.is_empty()) {
+        return Err(Error::invalid("there are no voters to replace"));
+    }
+    let mut only_new = read_set(new, "address", security)?;
+    let replaced = old.map(|old| read_set(old, "replaced address", security)).transpose()?;
+    let (mut both, mut only_old) = (Vec::new(), Vec::new());
+    for source in replaced.into_iter().flatten() {
+        match only_new.iter().position(|new| new.is_same(&source)) {
+            Some(at) => both.push(only_new.remove(at)),
+            None => only_old.push(source),
+        }
+    }
+    // In this order: a joint quorum takes each set for a range of the list of voters.
+    let sets = [only_new, both, only_old];
+    #[cfg(feature = "tls")]
+    if security.tls.is_some()
+        && !sets.iter().flatten().flat_map(|source| &source.servers).any(Access::has_tls)
+    {
+        // Whoever names an authority believes that the connections are encrypted.
+        return Err(Error::invalid("TLS is set up, but no address asks for it: `rediss://`"));
+    }
+    let (mut origins, mut clusters, mut counts) = (Vec::new(), Vec::new(), [0; 3]);
+    // Of each source before the number of its cluster.
+    let mut numbered: Vec<(&ReadSource<'_>, usize)> = Vec::new();
+    let all = sets.iter().enumerate();
+    for (set, source) in all.flat_map(|(set, sources)| sources.iter().map(move |it| (set, it))) {
+        let before = numbered.iter().rfind(|(before, _)| before.is_of_one_cluster(source));
+        let number = before.map_or(origins.len(), |(_, number)| *number);
+        numbered.push((source, number));
+        let voters = source.origins(number < origins.len())?;
+        counts[set] += voters.len();
+        clusters.extend(voters.iter().map(|_| number));
+        origins.extend(voters);
+    }
+    let quorum = match (old, counts) {
+        (None, [all, ..]) => Quorum::of(all),
+        (Some(_), [only_new, both, only_old]) => Quorum::joint(only_new, both, only_old),
+    };
+    let labels = origins.iter().map(|origin: &Origin| Arc::clone(&origin.label)).collect();
+    let spread = origins.iter().map(|origin| origin.is_of_a_cluster).collect();
+    Ok((origins, VoterLayout { labels, clusters, spread, quorum }))
 }
 
-/// Reads all addresses of a set. Messages do not show an address in which a password may be, so
-/// they say which one it is.
-fn read<'a>(
+/// Reads all addresses of a set.
+fn read_set<'a>(
     set: &'a VoterSet,
     what: &str,
     security: &Security,
 ) -> Result<Vec<ReadSource<'a>>, Error> {
+    // An address is never shown, as a password may be in it: so the message has its number.
     let read = |(at, source): (usize, &'a Source)| {
         ReadSource::read(source, security).map_err(|why| match (source, set.sources.len()) {
             (Source::Address(_), 2..) => Error::invalid(format!("{what} {}: {why}", at + 1)),

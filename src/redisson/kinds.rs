@@ -1,4 +1,4 @@
-//! Redisson's names and scripts, and beside them the names of what it has not.
+//! The kinds of locks that Redisson has, as differences to ours: names of keys, and scripts.
 
 use crate::{
     kinds::{FAIR_MUTEX, Kind, MUTEX, WRITE},
@@ -6,11 +6,15 @@ use crate::{
     scripts::redisson,
 };
 
-/// An `RLock`: it has a token, a channel, and where it is fair a queue.
+/// An `RLock`.
+// Our mutex scripts run on its record: a hash with a field for each hold, as in Redisson.
 pub(super) static JAVA_MUTEX: Kind = Kind {
     is_foreign: true,
-    // Java counts on from what it finds, and from 1 where that has ended.
+    // Java adds 1 to the token that it finds, and begins at 1 if there is none: a token that expires
+    // would fall (law 3).
     forgets_fence: false,
+    // Java's waiters for an `RFairLock` stand in a queue of Redisson, which our scripts do not look
+    // at: we would pass them. So waiting for such a name is refused.
     foreign_queue: Some(("an RFairLock in Java", &redisson::QUEUE)),
     names: &[
         ("revoked", ["", ":quorate_revoked"]),
@@ -24,19 +28,21 @@ pub(super) static JAVA_MUTEX: Kind = Kind {
     ..MUTEX
 };
 
-/// The same, in the order of asking among those of ours.
+/// The same lock, in the order of asking among our waiters.
 pub(super) static FAIR_JAVA_MUTEX: Kind =
     Kind { name: FAIR_MUTEX.name, is_fair: true, ..JAVA_MUTEX };
 
-/// An `RReadWriteLock`: one hash of who writes or reads, and a key that expires for each who reads.
-/// Nobody waits in a queue. Both sides have one record, so what tells them apart are two names that
-/// no other lock has.
+/// The side of an `RReadWriteLock` that writes.
+// Readers and the writer are fields of one hash, so the record does not tell the two sides apart, as
+// it does for other kinds: two names that no other lock has do.
 pub(super) static JAVA_WRITE: Kind = Kind {
     holder: |hold| {
         if hold.as_str().ends_with(":write") { HolderKind::Write } else { HolderKind::Read }
     },
     is_fair: false,
     is_foreign: true,
+    // Java's readers join a read without looking at any queue of ours, so a place would promise
+    // nothing.
     has_queue: false,
     record: "",
     names: &[

@@ -1,4 +1,4 @@
-//! Locks that services in Java have too, by the records and channels of Redisson.
+//! Locks that are shared with Java services, by the records and channels of Redisson.
 
 mod kinds;
 
@@ -12,13 +12,12 @@ use crate::{
     proto::{Error, LockKind, LockName},
 };
 
-/// The locks of a client that are named and written as Redisson does, so that services in Java and
-/// in Rust exclude and wake each other. The page `docs/redisson.md` says what works with what.
+/// Locks with the names and records of Redisson, so that services in Java and in Rust exclude and
+/// wake each other. The page `docs/redisson.md` says what works with what.
 ///
-/// Made by [`Quorate::redisson`](crate::Quorate::redisson). The servers of the client are those of
-/// the services in Java; one voter of a Redis Cluster may be among them, several may not. What else
-/// the client locks keeps its own names: a mutex made here is another lock than one of the same
-/// name that is made by [`Quorate::mutex`](crate::Quorate::mutex).
+/// Made by [`Quorate::redisson`](crate::Quorate::redisson). The client needs the same servers as the
+/// services in Java. A Redis Cluster among them must have one voter. A mutex made here is another
+/// lock than the mutex of the same name made by [`Quorate::mutex`](crate::Quorate::mutex).
 ///
 /// # Examples
 ///
@@ -41,18 +40,18 @@ impl Redisson {
     }
 
     /// The `RLock` of this name, or the `RFencedLock`; over several servers the `RedissonRedLock`
-    /// of one on each. The record has the bare name. The channel is
-    /// `redisson_lock__channel:{<name>}`. The tokens are counted in `redisson_lock_token:{<name>}`,
+    /// of one `RLock` on each. The record has the bare name. The channel is
+    /// `redisson_lock__channel:{<name>}`. Tokens are counted in `redisson_lock_token:{<name>}`,
     /// which never expires.
     ///
-    /// Java stands in no queue of ours, and gets the lock when it asks first. Waiting for a name
-    /// that is an `RFairLock` in Java is [invalid](Error::is_invalid).
+    /// Java does not enter our queue, and gets the lock if it asks first. Waiting for a name that is
+    /// an `RFairLock` in Java is [invalid](Error::is_invalid).
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
         Mutex::new(&self.0, name.as_ref())
     }
 
-    /// The same lock, given to waiters in Rust in the order of asking. Java passes them when it
-    /// asks first.
+    /// The same lock, given to waiters in Rust in the order of asking. Java passes them if it asks
+    /// first.
     pub fn fair_mutex(&self, name: impl AsRef<str>) -> Mutex {
         self.mutex(name).fair()
     }
@@ -62,9 +61,9 @@ impl Redisson {
     ///
     /// The client must have one voter: an `RReadWriteLock` is on one server. There is no queue, so
     /// readers pass writers that wait, and the only preference is
-    /// [`Readers`](Preference::Readers); anything else is [invalid](Error::is_invalid) when the
-    /// lock is asked for. A `keep_for` that is shorter than what is left of the lease does not end
-    /// it sooner. Do not give a mutex and a read/write lock the same name: in Java readers and
+    /// [`Readers`](Preference::Readers). Anything else is [invalid](Error::is_invalid) when the
+    /// lock is asked for. A `keep_for` that is shorter than the rest of the lease does not end the
+    /// lease sooner. Do not give a mutex and a read/write lock the same name: in Java, readers and
     /// writers join the record of a mutex.
     pub fn rw_lock(&self, name: impl AsRef<str>) -> RwLock {
         RwLock::new(&self.0, name.as_ref())
@@ -102,9 +101,9 @@ impl Dialect for Java {
     }
 }
 
-/// The record has the bare name. As Redisson does, the name is marked as the hash tag of all that
-/// is derived from it.
 fn record(name: LockName, form: Arc<Form>) -> LockRecord {
+    // As Redisson does: the record has the bare name, and all keys that are derived from it have the
+    // name as their hash tag, unless it has one. So all are in one slot.
     let lock: Arc<str> = name.as_str().into();
     let is_tagged = name.as_str().contains('{');
     let tagged = if is_tagged { Arc::clone(&lock) } else { format!("{{{lock}}}").into() };
