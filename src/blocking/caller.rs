@@ -43,11 +43,11 @@ fn check_may_wait() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether tokio limits the work before the next await. It does so for all that it polls, and not in
-/// `spawn_blocking`, in `block_in_place` and on threads of the program.
+/// Whether tokio limits the work before the next await. It does so for all that it polls, and not
+/// in `spawn_blocking`, in `block_in_place` and on threads of the program.
 fn has_budget() -> bool {
-    // A budget can only be seen when it is spent. It fits in a byte, and the call fails then, so the
-    // task does not miss it.
+    // A budget can only be seen when it is spent. It fits in a byte, and the call fails then, so
+    // the task does not miss it.
     let mut context = Context::from_waker(Waker::noop());
     (0..=u8::MAX).any(|_| match coop::poll_proceed(&mut context) {
         Poll::Ready(step) => {

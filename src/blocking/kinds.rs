@@ -417,8 +417,8 @@ const SHUTDOWN_ASKED: Duration = Duration::from_millis(100);
 
 impl Election {
     /// [`Election::lead`](crate::Election::lead): campaigns, runs the work on the calling thread
-    /// while it leads, and campaigns again, until the work returns `Break` or `is_shut_down` returns
-    /// true. `is_shut_down` is asked while another leads, and after the work.
+    /// while it leads, and campaigns again, until the work returns `Break` or `is_shut_down`
+    /// returns true. `is_shut_down` is asked while another leads, and after the work.
     ///
     /// **The work is not stopped**, neither by a shutdown nor when the lead is lost. It has to ask
     /// itself: for a shutdown, and by [`Leadership::ending_within`] for the end of the lead. The

@@ -47,7 +47,8 @@ same!((), bool, usize, HoldTicket, Vec<HoldId>, Vec<String>, Leader, LockView, S
 /// | `last` | consumes the value; the row says what happens to it if the call is refused |
 /// | `run` | takes a guard by one method, and works with what another method of the guard gives |
 /// | `lost` | waits for a loss |
-// Rows and no methods by hand: so what a method does and says cannot differ from its async namesake.
+// Rows and no methods by hand: so what a method does and says cannot differ from its async
+// namesake.
 macro_rules! mirror {
     (
         $(#[$about:meta])* $module:ident::$name:ident;

@@ -83,8 +83,8 @@ impl Builder {
     }
 
     /// Asks for credentials before each new connection, so that they can change while the client
-    /// runs: for passwords that are rotated, and tokens that expire. An address that has credentials
-    /// keeps its own.
+    /// runs: for passwords that are rotated, and tokens that expire. An address that has
+    /// credentials keeps its own.
     ///
     /// The function gets the voter's label, by which errors also name the voter. It is called once
     /// for each of the two connections to a voter, and again whenever a connection has to be
@@ -99,7 +99,8 @@ impl Builder {
     ///
     /// In a cluster, the function gets the `host:port` of each server. The client asks for the map
     /// of the slots on another connection. While servers are away or slots move, it opens up to
-    /// twenty such connections a second. If the function is expensive, cache its answer for a while.
+    /// twenty such connections a second. If the function is expensive, cache its answer for a
+    /// while.
     ///
     /// # Examples
     ///
@@ -128,9 +129,10 @@ impl Builder {
         self
     }
 
-    /// The locks that metrics name, in a label `lock`: each by its name, or several by the beginning
-    /// of their names and a `*`. The value of the label is the text that is given here, so there are
-    /// no more values than that. The first text that fits a lock is used. Default: no lock is named.
+    /// The locks that metrics name, in a label `lock`: each by its name, or several by the
+    /// beginning of their names and a `*`. The value of the label is the text that is given here,
+    /// so there are no more values than that. The first text that fits a lock is used. Default: no
+    /// lock is named.
     ///
     /// # Examples
     ///
@@ -242,8 +244,8 @@ impl Builder {
     }
 }
 
-// Not methods of the builder itself: cargo unifies features, so a test that turns `embedded` on gives
-// them to the builder of the service, too. With one seed two services have the same hold ids.
+// Not methods of the builder itself: cargo unifies features, so a test that turns `embedded` on
+// gives them to the builder of the service, too. With one seed two services have the same hold ids.
 #[cfg(feature = "embedded")]
 impl Simulated for Builder {
     fn seed(mut self, seed: u64) -> Self {
@@ -285,9 +287,9 @@ settings! {
     /// Default: no limit. At least a millisecond.
     hold_at_most(time: Duration) => |it| it.hold_at_most = Some(time);
 
-    /// How long one voter has to answer one request. Without an answer in time, its vote is unknown.
-    /// By default it has 200 ms, or longer if its round trips take longer. A deadline that you set
-    /// is not made longer. It is never more than a tenth of the lease.
+    /// How long one voter has to answer one request. Without an answer in time, its vote is
+    /// unknown. By default it has 200 ms, or longer if its round trips take longer. A deadline that
+    /// you set is not made longer. It is never more than a tenth of the lease.
     ///
     /// [`connect`](Self::connect) fails if a majority of the voters needs longer than that.
     voter_deadline(deadline: Duration) => |it| {
@@ -362,8 +364,8 @@ settings! {
     /// releases need no replica. Embedded voters have no replicas and are refused.
     ///
     /// An acknowledged vote is in the memory of that many replicas, not on their disks. The replica
-    /// that is promoted may be another one, unless all must acknowledge. A server that takes over is
-    /// in [quarantine](Self::restart_guard) all the same.
+    /// that is promoted may be another one, unless all must acknowledge. A server that takes over
+    /// is in [quarantine](Self::restart_guard) all the same.
     ///
     /// A voter does nothing else for this client during a `WAIT`. So there is one at a time, and
     /// grants that come meanwhile share the next. If too few replicas answer, each `WAIT` lasts for
@@ -388,10 +390,10 @@ settings! {
 
     /// How many requests leave for one voter in one call, at most. Default: 32.
     ///
-    /// While requests of this client are on their way to a voter, further requests gather, and leave
-    /// as one call. That costs client and server a fraction of single requests. A voter does nothing
-    /// else while it runs a call, some 0.2 ms for 32 requests. With 1, each request leaves by itself
-    /// at once.
+    /// While requests of this client are on their way to a voter, further requests gather, and
+    /// leave as one call. That costs client and server a fraction of single requests. A voter does
+    /// nothing else while it runs a call, some 0.2 ms for 32 requests. With 1, each request leaves
+    /// by itself at once.
     batch_size(most: usize) => |it| it.batch_size = most;
 
     /// What the names of all keys on the voters begin with: `<prefix>:{<lock name>}`, and names
@@ -430,8 +432,8 @@ settings! {
     /// ```
     client_name(name: impl Into<String>) => |it| it.client_name = Some(name.into());
 
-    /// The number of the voter configuration: of the list of voters that this client has. Default: 1.
-    /// Count it up when you change the voters, with the first client that
+    /// The number of the voter configuration: of the list of voters that this client has. Default:
+    /// 1. Count it up when you change the voters, with the first client that
     /// [replaces](Self::replacing) the old ones by the new.
     ///
     /// Clients say to each voter which configuration they have, with how many voters, whether these

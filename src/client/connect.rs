@@ -106,7 +106,8 @@ async fn connect_here(
     let coordinator = Coordinator::new(panel, clock, settings, wakeups, seed, name.as_ref());
     let coordinator = Arc::new(coordinator);
     // Before the client is handed out: one that had compared with no voter held locks beside
-    // clients of other voters (design 6, `connecting_goes_on_asking_until_a_majority_has_compared`).
+    // clients of other voters (design 6,
+    // `connecting_goes_on_asking_until_a_majority_has_compared`).
     coordinator.join_configuration(due).await?;
     Ok(coordinator)
 }
@@ -197,10 +198,10 @@ async fn identify_voters(
             () = clock.sleep_until(until) => untried = 0,
         }
         if panel.quorum.reached(|voter| identities[voter].is_ok()) {
-            // A voter is in quarantine if it is younger than another one (guarantee 4, `young`). So if
-            // one that answered is young, the others matter, and each answers or fails within a
-            // second. Without that wait, three of five voters that lost their data would count until
-            // the other two answer.
+            // A voter is in quarantine if it is younger than another one (guarantee 4, `young`). So
+            // if one that answered is young, the others matter, and each answers or fails within a
+            // second. Without that wait, three of five voters that lost their data would count
+            // until the other two answer.
             let longest = settings.suspicion().longest;
             let forgets = |one: &Identity| one.birth.is_some() || !one.durable;
             let young = |one: &Identity| one.age < longest && forgets(one);
@@ -235,7 +236,8 @@ fn is_hopeless(panel: &Panel, identities: &[Outcome<Identity>]) -> bool {
 fn check_twins(panel: &Panel, identities: &[Outcome<Identity>]) -> Result<(), Error> {
     // Only the run id: the rest of an identity changes from one question to the next.
     let run_id = |voter: usize| identities[voter].as_ref().ok().map(|one| &*one.run_id);
-    // Voters of one cluster in two sets may be on one server: their keys differ, and so their votes.
+    // Voters of one cluster in two sets may be on one server: their keys differ, and so their
+    // votes.
     let are_twins = |one: usize, other: usize| {
         run_id(one) == run_id(other) && !panel.standings.are_apart(one, other)
     };

@@ -365,8 +365,9 @@ fn check_spelling(name: &str) -> Result<(), Error> {
     let units = ["_MS", "_MILLIS", "_S", "_SEC", "_SECS", "_SECONDS"];
     let bare = units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name);
     let is_close = |own: &&str| {
-        // If all but two letters in one place are the same at both ends, a letter was mistyped, left
-        // out, doubled or swapped. An edit distance would find no more, with a table of its own.
+        // If all but two letters in one place are the same at both ends, a letter was mistyped,
+        // left out, doubled or swapped. An edit distance would find no more, with a table of its
+        // own.
         let same = |(one, other): &(u8, u8)| one == other;
         let head = bare.bytes().zip(own.bytes()).take_while(same).count();
         let tail = bare.bytes().rev().zip(own.bytes().rev()).take_while(same).count();

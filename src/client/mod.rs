@@ -163,11 +163,11 @@ impl Quorate {
     /// # Errors
     ///
     /// [`is_ticket_ended`](Error::is_ticket_ended): somebody has resumed it, its time was over, the
-    /// hold was ended by force or lost, or its [`hold_at_most`](crate::Mutex::hold_at_most) is over.
-    /// [`is_no_quorum`](Error::is_no_quorum) and [`is_busy`](Error::is_busy): not in time; the
-    /// ticket is as good as before. [`is_invalid`](Error::is_invalid): this client cannot use the
-    /// lease of the guard, or the text of the ticket was changed. [`is_closed`](Error::is_closed):
-    /// the client was closed.
+    /// hold was ended by force or lost, or its [`hold_at_most`](crate::Mutex::hold_at_most) is
+    /// over. [`is_no_quorum`](Error::is_no_quorum) and [`is_busy`](Error::is_busy): not in time;
+    /// the ticket is as good as before. [`is_invalid`](Error::is_invalid): this client cannot use
+    /// the lease of the guard, or the text of the ticket was changed.
+    /// [`is_closed`](Error::is_closed): the client was closed.
     ///
     /// # Cancel safety
     ///
@@ -262,7 +262,8 @@ impl Quorate {
         // when neither its release nor its undo can be sent: the lock stays taken for the whole
         // lease (law 6).
         let _ = clock.in_time(due, coordinator.gate().close()).await;
-        // A hold that waits for the next task of a local queue has no guard, so nobody else ends it.
+        // A hold that waits for the next task of a local queue has no guard, so nobody else ends
+        // it.
         coordinator.close_tenures();
         // Holds that were won while the attempts ended.
         releases.append(&mut self.release_all());

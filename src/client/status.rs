@@ -19,8 +19,8 @@ use crate::{
 #[non_exhaustive]
 pub struct Status {
     /// Every voter, in the order in which they were configured. While voters are being
-    /// [replaced](crate::Builder::replacing): first the voters that are only new, then the voters in
-    /// both sets, then the voters that are only old.
+    /// [replaced](crate::Builder::replacing): first the voters that are only new, then the voters
+    /// in both sets, then the voters that are only old.
     pub voters: Vec<VoterStatus>,
 }
 
@@ -50,8 +50,8 @@ pub struct VoterStatus {
     pub side: Option<Side>,
     /// Whether its vote would count for a new hold.
     pub counts: bool,
-    /// Whether there is a connection on which it answers, or why there is none. If the voter is in a
-    /// cluster, a connection to one of its servers is enough.
+    /// Whether there is a connection on which it answers, or why there is none. If the voter is in
+    /// a cluster, a connection to one of its servers is enough.
     #[cfg_attr(feature = "serde", serde(rename = "error", serialize_with = "error_of"))]
     pub connection: Result<(), Cause>,
     /// Why it gives no new votes, although it answers: its memory is full, it has too few replicas,
@@ -60,8 +60,8 @@ pub struct VoterStatus {
     pub refuses: Option<String>,
     /// Whether its vote does not count for new holds now.
     pub quarantine: Option<Quarantined>,
-    /// Why its vote does not count for new holds: other clients disagree with this one about who the
-    /// voters are (with what each side believes), or this was not compared with the voter yet.
+    /// Why its vote does not count for new holds: other clients disagree with this one about who
+    /// the voters are (with what each side believes), or this was not compared with the voter yet.
     pub configuration_mismatch: Option<String>,
 }
 
@@ -158,8 +158,8 @@ impl Quorate {
     ///
     /// Asks each voter by a script that writes one small key, as locks do. So a voter that hangs
     /// counts as not connected, and a voter that cannot store a vote says
-    /// [why](VoterStatus::refuses). Takes no longer than the voter deadline, and never fails. If the
-    /// client was closed, every voter is unreachable.
+    /// [why](VoterStatus::refuses). Takes no longer than the voter deadline, and never fails. If
+    /// the client was closed, every voter is unreachable.
     ///
     /// # Cancel safety
     ///

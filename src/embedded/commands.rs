@@ -1,4 +1,4 @@
-//! The commands, as a server of version 7 answers them.
+//! The commands, as a Redis server of version 7 answers them.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -38,7 +38,8 @@ impl From<Reply> for Value {
     }
 }
 
-/// A command's answer; Lua tells a status from a text.
+/// A command's answer.
+// A status is not a text for a script: in Lua it is a table with the field `ok`, as on a server.
 #[derive(Debug)]
 pub(super) enum Answered {
     Reply(Reply),
@@ -56,7 +57,8 @@ impl From<Answered> for Reply {
 
 type CommandResult = Result<Answered, String>;
 
-/// Whether a command takes so many words behind its name; nothing where there is no such command.
+/// Whether a command takes so many words behind its name. `None`: there is no such command.
+// Before the command runs, so that the arms of `run` need no case for a wrong number.
 pub(super) fn takes(name: &str, count: usize) -> Option<bool> {
     Some(match name {
         "flushall" | "time" => count == 0,
@@ -70,9 +72,11 @@ pub(super) fn takes(name: &str, count: usize) -> Option<bool> {
     })
 }
 
-/// Runs a command within a script: a server that is full refuses the first write of one where that
-/// could take memory, and none that follows.
+/// Runs a command within a script.
 pub(super) fn run_in_script(database: &mut Database, name: &str, words: &[&str]) -> CommandResult {
+    // As a full server does, which looks at the first write of a script only: an acquire begins
+    // with one that takes memory and is refused, a renewal and a release begin with another and go
+    // on (law 7, mutant `renewal_needs_room`).
     match name {
         "set" | "hset" | "zadd" if database.is_full => {
             return Err("OOM command not allowed when used memory > 'maxmemory'.".into());
@@ -118,14 +122,14 @@ pub(super) fn run(database: &mut Database, name: &str, words: &[&str]) -> Comman
         ("publish", [channel, text]) => count(channels.publish(channel, text)),
         (_, [key, words @ ..]) if name.starts_with('h') => on_hash(keyspace, name, key, words)?,
         (_, [key, words @ ..]) => on_sorted_set(keyspace, name, key, words)?,
-        (_, []) => unreachable!("each command takes so many words as were looked for"),
+        (_, []) => unreachable!("`takes` has counted the words"),
     })
 }
 
-/// Of a server's options it knows `PX` and, behind that or alone, `GET`.
+/// `SET` with the options `PX` and `GET`, in this order.
 fn set(keyspace: &mut Keyspace, key: &str, value: &str, options: &[&str]) -> CommandResult {
     let is = |word: &str, option| word.eq_ignore_ascii_case(option);
-    let (ms, tells) = match *options {
+    let (ms, is_old_asked) = match *options {
         [] => (None, false),
         [get] if is(get, "get") => (None, true),
         [px, ms] if is(px, "px") => (Some(ms), false),
@@ -137,8 +141,9 @@ fn set(keyspace: &mut Keyspace, key: &str, value: &str, options: &[&str]) -> Com
         let at_ms = ms.and_then(|ms| ms.checked_add(keyspace.now_ms()));
         at_ms.ok_or_else(|| "ERR invalid expire time in 'set' command".to_owned())
     });
+    // All that can fail comes first: a command that fails changes nothing.
     let ends_at_ms = ends_at_ms.transpose()?;
-    let answered = if tells { get(keyspace, key)? } else { Answered::Status("OK") };
+    let answered = if is_old_asked { get(keyspace, key)? } else { Answered::Status("OK") };
     keyspace.set(key, Stored::Text(value.into()));
     if let Some(at_ms) = ends_at_ms {
         keyspace.expire_at(key, at_ms);
@@ -155,6 +160,7 @@ fn get(keyspace: &Keyspace, key: &str) -> CommandResult {
 }
 
 fn expire_at(keyspace: &mut Keyspace, key: &str, at_ms: i64) -> Answered {
+    // A server deletes the key at once, and does not keep it for its last millisecond.
     let is_over = at_ms <= keyspace.now_ms();
     number(if is_over { keyspace.remove(key) } else { keyspace.expire_at(key, at_ms) })
 }
@@ -181,6 +187,8 @@ fn on_hash(keyspace: &mut Keyspace, name: &str, key: &str, words: &[&str]) -> Co
 }
 
 fn on_sorted_set(keyspace: &mut Keyspace, name: &str, key: &str, words: &[&str]) -> CommandResult {
+    // Arguments are read before the key is looked at: as at a server, a bad argument is the error
+    // also where the key has another type.
     let with = |keyspace: &mut Keyspace, act: &dyn Fn(&mut SortedSet) -> Answered| {
         keyspace.with(key, Stored::SortedSet(SortedSet::default()), |stored| match stored {
             Stored::SortedSet(set) => Some(act(set)),
@@ -189,17 +197,9 @@ fn on_sorted_set(keyspace: &mut Keyspace, name: &str, key: &str, words: &[&str])
     };
     match *words {
         _ if name == "zadd" => {
-            let (pairs, odd) = words.as_chunks::<2>();
-            if !odd.is_empty() {
-                return Err(syntax_error());
-            }
-            // All are read before the key is looked at.
-            let pair = |[score, member]: &[&str; 2]| {
-                whole(score).map(|score| (score, (*member).to_owned()))
-            };
-            let pairs = pairs.iter().map(pair).collect::<Result<Vec<_>, _>>()?;
+            let entries = scored_members(words)?;
             with(keyspace, &|set| {
-                count(pairs.iter().filter(|(score, member)| set.put(member, *score)).count())
+                count(entries.iter().filter(|(score, member)| set.put(member, *score)).count())
             })
         }
         _ if name == "zrem" => {
@@ -221,15 +221,7 @@ fn on_sorted_set(keyspace: &mut Keyspace, name: &str, key: &str, words: &[&str])
         [start, stop, ref options @ ..] if name == "zrange" => {
             let shows_scores = shows_scores("ZRANGE", options)?;
             let (start, stop) = (integer(start)?, integer(stop)?);
-            with(keyspace, &|set| {
-                let length = i64::try_from(set.0.len()).unwrap_or(i64::MAX);
-                // Counted from the end where negative; -1 where that is before the beginning.
-                let at = |index: i64| if index < 0 { (index + length).max(-1) } else { index };
-                let (first, end) = (at(start).max(0), at(stop).saturating_add(1));
-                let count = usize::try_from(end.saturating_sub(first)).unwrap_or(0);
-                let entries = set.0.iter().skip(usize::try_from(first).unwrap_or(usize::MAX));
-                members(entries.take(count), shows_scores)
-            })
+            with(keyspace, &|set| members(set.slice(start, stop), shows_scores))
         }
         [min, max, ref options @ ..] => {
             let shows_scores = shows_scores("ZRANGEBYSCORE", options)?;
@@ -241,13 +233,22 @@ fn on_sorted_set(keyspace: &mut Keyspace, name: &str, key: &str, words: &[&str])
     }
 }
 
+/// Reads the pairs of `ZADD`.
+fn scored_members(words: &[&str]) -> Result<Vec<(i64, String)>, String> {
+    let (pairs, odd) = words.as_chunks::<2>();
+    if !odd.is_empty() {
+        return Err(syntax_error());
+    }
+    let entry = |[score, member]: &[&str; 2]| Ok((whole(score)?, (*member).to_owned()));
+    pairs.iter().map(entry).collect()
+}
+
 fn members<'a>(entries: impl Iterator<Item = &'a (i64, String)>, shows_scores: bool) -> Answered {
     texts(entries.flat_map(|(score, member)| {
         [Some(member.clone()), shows_scores.then(|| score.to_string())].into_iter().flatten()
     }))
 }
 
-/// Whether a range is asked for with its scores.
 fn shows_scores(command: &str, options: &[&str]) -> Result<bool, String> {
     match options {
         [] => Ok(false),
@@ -270,8 +271,10 @@ fn score_bound(text: &str) -> Result<Bound<i64>, String> {
     }
 }
 
-/// Reads a score. Scripts count with whole ones alone, which a server keeps as they are.
+/// Reads a score.
 fn whole(text: &str) -> Result<i64, String> {
+    // A server keeps scores as fractions of 53 bits. The scripts of the library only use whole
+    // numbers within that, so nothing has to print or round a fraction as a server does.
     let score = text.parse::<i64>().ok().filter(|score| score.unsigned_abs() <= 1 << 53);
     score.ok_or_else(|| format!("ERR an embedded voter takes no score but whole ones: {text}"))
 }
@@ -293,8 +296,9 @@ fn texts<T: Into<String>>(texts: impl IntoIterator<Item = T>) -> Answered {
     Answered::Reply(Reply::List(texts.collect()))
 }
 
-/// Reads a number as strictly as a server does: no sign `+`, no blanks, no zeros in front.
+/// Reads a whole number.
 pub(super) fn integer(text: &str) -> Result<i64, String> {
+    // As strictly as a server: no sign `+`, no blanks, no zeros in front.
     let number = text.parse::<i64>().ok().filter(|number| number.to_string() == text);
     number.ok_or_else(|| "ERR value is not an integer or out of range".into())
 }

@@ -1,21 +1,20 @@
-//! What a voter stores, and who listens to what: all that commands work on.
+//! The data of a voter: its keys, and its channels.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    mem,
     sync::Arc,
 };
 
-/// What commands work on.
+/// All that commands work on.
 #[derive(Debug, Default)]
 pub(super) struct Database {
     pub(super) keyspace: Keyspace,
     pub(super) channels: Channels,
-    /// A script may do nothing that could take memory, until it has written something else.
+    /// Whether the first write of a script may not take memory.
     pub(super) is_full: bool,
 }
 
-/// A key of an embedded voter with its value and what is left of its time.
+/// A key of an embedded voter with its value and the rest of its time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Record {
@@ -28,12 +27,13 @@ pub struct Record {
     pub left_ms: Option<i64>,
 }
 
-/// The keys of one voter. Time stands still between two calls of [`Keyspace::set_time`], as it does
-/// on a server while a script runs.
+/// The keys of one voter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keyspace {
+    // Ordered, so that a simulation repeats itself: in a hash map, `KEYS` has another order each
+    // run.
     entries: BTreeMap<String, KeyEntry>,
-    /// Since 1970.
+    /// Since 1970. Time stands still while a script runs, as on a server.
     pub(super) now_micros: i64,
 }
 
@@ -43,7 +43,6 @@ struct KeyEntry {
     expires_at_ms: Option<i64>,
 }
 
-/// A value of one of the types that the commands know.
 #[derive(Clone, Debug)]
 pub(super) enum Stored {
     Text(String),
@@ -67,8 +66,9 @@ impl Keyspace {
         self.entries.insert(key.into(), KeyEntry { stored, expires_at_ms: None });
     }
 
-    /// Tells whether there was such a key.
+    /// Says whether there was such a key.
     pub(super) fn remove(&mut self, key: &str) -> bool {
+        // An expired key is no key, though nothing has touched it since.
         self.sweep(key);
         self.entries.remove(key).is_some()
     }
@@ -77,8 +77,8 @@ impl Keyspace {
         self.entries.clear();
     }
 
-    /// Reads or changes what is under `key`, where that is of the type of this `empty` value; `act`
-    /// knows that. An empty one is not there, before and after it.
+    /// Reads or changes the value of `key`, or this `empty` value. `act` returns `None` if the
+    /// value has another type.
     pub(super) fn with<T>(
         &mut self,
         key: &str,
@@ -89,6 +89,7 @@ impl Keyspace {
         let fresh = KeyEntry { stored: empty, expires_at_ms: None };
         let stored = &mut self.entries.entry(key.into()).or_insert(fresh).stored;
         let result = act(stored);
+        // As on a server, there is no empty hash or set: a lock whose last field is gone is free.
         let is_empty = match stored {
             Stored::Text(_) => false,
             Stored::Hash(hash) => hash.is_empty(),
@@ -100,14 +101,14 @@ impl Keyspace {
         result.ok_or_else(wrong_type)
     }
 
-    /// Sets when a key expires. Tells whether there is such a key.
+    /// Sets when a key expires. Says whether there is such a key.
     pub(super) fn expire_at(&mut self, key: &str, at_ms: i64) -> bool {
         self.sweep(key);
         let entry = self.entries.get_mut(key);
         entry.map(|entry| entry.expires_at_ms = Some(at_ms)).is_some()
     }
 
-    /// The milliseconds until a key expires; -1 where it does not, and -2 where there is no key.
+    /// The milliseconds until a key expires; -1: it does not; -2: there is no such key.
     pub(super) fn left_ms(&self, key: &str) -> i64 {
         let Some(entry) = self.live(key) else { return -2 };
         entry.expires_at_ms.map_or(-1, |at_ms| at_ms - self.now_ms())
@@ -118,7 +119,7 @@ impl Keyspace {
         self.live_entries().map(|(key, _)| key.as_str())
     }
 
-    /// The live keys with all there is to say about them, sorted.
+    /// The live keys with their values, sorted.
     pub(super) fn records(&self) -> impl Iterator<Item = Record> {
         self.live_entries().map(|(key, entry)| {
             let left_ms = entry.expires_at_ms.map(|at_ms| at_ms - self.now_ms());
@@ -127,6 +128,8 @@ impl Keyspace {
     }
 
     /// Deletes what has expired.
+    // Only before the clock is set: back, it would bring expired votes to life again
+    // (`what_has_expired_does_not_come_back_with_the_time`).
     pub(super) fn sweep_all(&mut self) {
         let now_ms = self.now_ms();
         self.entries.retain(|_, entry| entry.is_live(now_ms));
@@ -149,8 +152,8 @@ impl Keyspace {
 }
 
 impl KeyEntry {
-    /// A server keeps a key through the whole of its last millisecond.
     fn is_live(&self, now_ms: i64) -> bool {
+        // A server keeps a key through the whole of its last millisecond.
         self.expires_at_ms.is_none_or(|at_ms| now_ms <= at_ms)
     }
 }
@@ -174,8 +177,8 @@ pub(super) fn wrong_type() -> String {
     "WRONGTYPE Operation against a key holding the wrong kind of value".into()
 }
 
-/// Scores with their members, ordered by score and then by the bytes of the member. It is small:
-/// those who hold a lock or wait for it.
+/// Scores with their members, ordered by score and then by the bytes of the member.
+// A list: it is as short as the holders of a lock or its waiters, and ranks are its places.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SortedSet(pub(super) Vec<(i64, String)>);
 
@@ -185,7 +188,18 @@ impl SortedSet {
         self.0.iter().position(|(_, other)| other == member)
     }
 
-    /// Gives a member its score. Tells whether it is a new one.
+    /// The entries from one place to another, both included. A negative place counts from the end.
+    pub(super) fn slice(&self, start: i64, stop: i64) -> impl Iterator<Item = &(i64, String)> {
+        let length = i64::try_from(self.0.len()).unwrap_or(i64::MAX);
+        // A place before the beginning is -1: as `stop` it gives no entry, as `start` it is the
+        // first.
+        let at = |place: i64| if place < 0 { (place + length).max(-1) } else { place };
+        let (first, end) = (at(start).max(0), at(stop).saturating_add(1));
+        let count = usize::try_from(end.saturating_sub(first)).unwrap_or(0);
+        self.0.iter().skip(usize::try_from(first).unwrap_or(usize::MAX)).take(count)
+    }
+
+    /// Gives a member its score. Says whether the member is new.
     pub(super) fn put(&mut self, member: &str, score: i64) -> bool {
         let is_new = !self.remove(member);
         let entry = (score, member.to_owned());
@@ -194,16 +208,16 @@ impl SortedSet {
         is_new
     }
 
-    /// Tells whether there was such a member.
+    /// Says whether there was such a member.
     pub(super) fn remove(&mut self, member: &str) -> bool {
         self.rank(member).map(|rank| self.0.remove(rank)).is_some()
     }
 }
 
-/// Names a connection; grows from one to the next.
+/// The number of a connection; later ones have higher numbers.
 pub(super) type ConnectionId = u64;
 
-/// What was said on a channel, for one that listens.
+/// A message on a channel, for one listener.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) listener: ConnectionId,
@@ -215,7 +229,8 @@ pub(super) struct Message {
 #[derive(Debug, Default)]
 pub(super) struct Channels {
     listeners: BTreeSet<(Arc<str>, ConnectionId)>,
-    published: Vec<Message>,
+    /// The messages that were not sent yet, in order.
+    pub(super) published: Vec<Message>,
 }
 
 impl Channels {
@@ -231,8 +246,10 @@ impl Channels {
         self.listeners.retain(|(_, listener)| *listener != connection);
     }
 
-    /// Remembers that something was said on a channel, and tells how many will hear it.
+    /// Publishes a text, and says how many listeners there are.
     pub(super) fn publish(&mut self, channel: &str, text: &str) -> usize {
+        // For the listeners of this moment, as on a server: a release that finds none removes the
+        // place of a plain mutex, and wakes the next waiter.
         let (channel, text): (Arc<str>, Arc<str>) = (channel.into(), text.into());
         let all = (Arc::clone(&channel), 0)..=(Arc::clone(&channel), ConnectionId::MAX);
         let before = self.published.len();
@@ -242,11 +259,6 @@ impl Channels {
             text: Arc::clone(&text),
         }));
         self.published.len() - before
-    }
-
-    /// What was said since the last call, in order.
-    pub(super) fn take_published(&mut self) -> Vec<Message> {
-        mem::take(&mut self.published)
     }
 
     /// The channels listened to, one entry per connection and channel.

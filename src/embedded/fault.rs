@@ -1,5 +1,5 @@
-//! What a test does to a voter and sees of it: what goes wrong, on purpose, between clients and the
-//! voter, and which scripts run.
+//! Faults that a test plants between clients and a voter, and what a test sees of the scripts that
+//! run.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,44 +11,45 @@ use crate::voter::Call;
 
 /// Something that goes wrong with the requests to one voter.
 ///
-/// Faults in force together add up: delays are added, and the worst of the others wins.
+/// Faults in force together add up: delays are added, and of the others the worst happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The way takes longer; messages of channels take the way `back` too. As on any connection
-    /// what was sent later arrives later, however short its own delay.
+    /// Requests and answers take longer. Messages of channels take the way `back` too. As on any
+    /// connection, what was sent later arrives later, however short its own delay.
     Delay {
-        /// What a request takes to arrive.
+        /// How long a request takes to arrive.
         there: Duration,
-        /// What its answer takes to arrive.
+        /// How long its answer takes to arrive.
         back: Duration,
     },
-    /// A request never arrives: no answer by the caller's deadline.
+    /// A request never arrives: its caller has no answer by its deadline.
     DropRequests,
-    /// A request runs, its answer never arrives. Nor do messages of channels, while the fault is
-    /// in force for an unlimited number of requests.
+    /// A request runs, but its answer never arrives. If the fault is in force for an unlimited
+    /// number of requests, messages of channels do not arrive either.
     DropReplies,
-    /// A request breaks its connection and does not run. The connection stands again at once;
-    /// whatever else was under way on it is lost.
+    /// A request breaks its connection and does not run. The client is connected again at once, but
+    /// everything else that was under way on the connection is lost.
     CutBeforeRun,
-    /// A request runs, then breaks its connection, likewise.
+    /// A request runs, and then breaks its connection as [`CutBeforeRun`](Self::CutBeforeRun) does.
     CutAfterRun,
-    /// A script runs twice, back to back, as if the request had been sent again on its way; the
-    /// answer is that of the first run.
+    /// A script runs twice in a row, as if the request had been sent twice. The answer is the one
+    /// of the first run.
     RunTwice,
     /// The voter has no room: a script fails if its first write could take memory, as on a server
     /// that has reached its `maxmemory`.
     NoRoom,
 }
 
-/// What becomes of the requests that are on their way as their connection is cut.
+/// What happens to the requests that are under way when their connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InFlight {
     /// They never run.
     Lost,
-    /// Scripts run when they would have arrived, and nobody hears the answers: possibly after what
-    /// was sent later, on the new connection, as a server may read the old one later.
+    /// Scripts run when they would have arrived, and nobody hears the answers. They may run after
+    /// requests that were sent later on the new connection, as a server may read the old connection
+    /// later.
     Arrives,
 }
 
@@ -63,22 +64,23 @@ pub struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Which client sends it, or is to hear the message; as in [`Ran::client`](super::Ran::client).
+    /// The client that sends the request, or that the message is for, as in
+    /// [`Ran::client`](super::Ran::client).
     pub fn client(&self) -> &str {
         self.client
     }
 
-    /// The script's name, `mutex/acquire` for one; `None` where no script is asked for.
+    /// The script's name, such as `mutex/acquire`; `None` if it is no request for a script.
     pub fn script(&self) -> Option<&'static str> {
         self.script
     }
 
-    /// Whether it is a message on a channel to one that listens, and no request.
+    /// Whether it is a message of a channel to a listener, and no request.
     pub fn is_message(&self) -> bool {
         self.is_message
     }
 
-    /// Whether a client looks who the voter is, as it does now and then by itself.
+    /// Whether it is a client's regular look at who the voter is.
     pub fn is_look(&self) -> bool {
         self.is_look
     }
@@ -97,7 +99,7 @@ pub(super) struct FaultRules {
 
 struct Rule {
     fault: Fault,
-    /// How many requests it is still for; `None`: all until the rule is taken away.
+    /// For how many more requests it is in force; `None`: until the rule is removed.
     left: Option<u64>,
 }
 
@@ -112,12 +114,12 @@ impl FaultRules {
         self.in_force.remove(&rule);
     }
 
-    /// The faults that act on what is sent now, a request or a message.
-    pub(super) fn decide_fate(&mut self, sent: &Sent<'_>) -> Vec<Fault> {
+    /// The faults of a request or a message that is sent now.
+    pub(super) fn faults_of(&mut self, sent: &Sent<'_>) -> Vec<Fault> {
         let mut faults = Vec::new();
         if sent.is_message || sent.is_look {
-            // A message is no request: it uses none up, and is lost with the way back alone. Nor
-            // does a look use up what is meant for a request that somebody makes.
+            // `fault_next(1, ..)` is meant for a request that the test makes. A message, or a look
+            // of a client by itself, would use it up at a moment that no test can see.
             let lasting = self.in_force.values().filter(|rule| rule.left.is_none());
             let lasting = lasting.map(|rule| rule.fault);
             faults.extend(lasting.filter(|fault| sent.is_look || *fault != Fault::DropRequests));
@@ -137,7 +139,7 @@ impl FaultRules {
     }
 }
 
-/// What the way to the voter takes, and the way back.
+/// The delay of the way to the voter, and of the way back.
 pub(super) fn delays(faults: &[Fault]) -> (Duration, Duration) {
     faults.iter().fold((Duration::ZERO, Duration::ZERO), |(to, from), fault| match fault {
         Fault::Delay { there, back } => (to + *there, from + *back),
@@ -150,7 +152,7 @@ pub(super) fn delays(faults: &[Fault]) -> (Duration, Duration) {
 #[derive(Debug)]
 pub struct Ran<'a> {
     pub(super) client: &'a str,
-    /// Of this request alone.
+    /// Has this request alone.
     pub(super) call: &'a Call,
     pub(super) reply: &'a Result<Reply, String>,
     pub(super) again: bool,
@@ -163,36 +165,36 @@ impl Ran<'_> {
         self.client
     }
 
-    /// The script's name, `mutex/acquire` for one.
+    /// The script's name, such as `mutex/acquire`.
     pub fn script(&self) -> &'static str {
         self.call.script.name
     }
 
-    /// What `KEYS` had of it.
+    /// Its part of `KEYS`.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.call.keys()
     }
 
-    /// What `ARGV` had of it, by the names in the script's header.
+    /// Its part of `ARGV`, with the names in the script's header.
     pub fn args(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Call { script, shared, .. } = self.call;
+        // The node adds the argument `publish`, so a call does not have it.
         let names =
             script.shared.iter().filter(|name| **name != "publish").chain(script.args.iter());
         let args = shared.iter().map(|arg| &**arg).chain(self.call.args());
         names.copied().zip(args)
     }
 
-    /// The argument with this name; `None` where the script takes no such one.
+    /// The argument with this name; `None` if the script takes none of this name.
     pub fn arg(&self, name: &str) -> Option<&str> {
-        self.args().find_map(|(named, arg)| (named == name).then_some(arg))
+        self.args().find_map(|(label, arg)| (label == name).then_some(arg))
     }
 
-    /// Its answer begins with `code, ms, id`. What they mean stands at the top of the script's
-    /// file.
+    /// The beginning of its answer: `code, ms, id`. The header of the script says what they mean.
     ///
     /// # Errors
     ///
-    /// The message with which the script failed as a whole, or that the reply is of another shape.
+    /// The message with which the script failed as a whole, or that the reply has another shape.
     pub fn answer(&self) -> Result<(i64, i64, &str), &str> {
         if let Reply::List(entries) = self.reply.as_ref().map_err(String::as_str)?
             && let [Reply::Int(code), Reply::Int(ms), Reply::Text(id), ..] = entries.as_slice()
@@ -202,7 +204,7 @@ impl Ran<'_> {
         Err("the reply does not begin with code, ms, id")
     }
 
-    /// The entries of its answer behind these three.
+    /// The rest of its answer, after these three.
     pub fn more(&self) -> &[Reply] {
         match self.reply {
             Ok(Reply::List(entries)) => entries.get(3..).unwrap_or_default(),
@@ -215,7 +217,7 @@ impl Ran<'_> {
         self.again
     }
 
-    /// The live keys after it, sorted.
+    /// The live keys after this request, sorted.
     pub fn records(&self) -> Vec<Record> {
         self.keyspace.records().collect()
     }

@@ -1,4 +1,4 @@
-//! What a voter says of itself: since when it runs, and which data it has.
+//! What a voter says of itself: since when it runs, and how old its data are.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -15,20 +15,23 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct ServerLife {
     run_id: String,
-    /// What its fingerprint calls its data; nothing where that is gone, until a client looks.
+    /// The name of its data; empty after the fingerprint was lost, until a client looks.
     pub(super) birth: String,
     durable: bool,
     /// Since its start.
     up: Elapsed,
-    /// Since it has forgotten nothing.
-    known: Elapsed,
-    /// Since when its data have their name.
+    /// Since it last forgot something.
+    // Not the uptime: it goes on over a restart that forgets nothing, and begins anew without one
+    // if the data are deleted (design 5).
+    complete: Elapsed,
+    /// When its data got their name.
     named: Moment,
-    /// It started with what it had then.
+    /// When the data that it started with were written.
     kept: Moment,
 }
 
-/// A time that goes on from what it was at a moment.
+/// A time that has passed, and goes on.
+// Not the moment of its beginning: a test makes a voter older than the clock of its runtime.
 #[derive(Clone, Copy)]
 struct Elapsed {
     then: Duration,
@@ -40,7 +43,7 @@ impl Elapsed {
         Self { then: Duration::ZERO, at }
     }
 
-    /// In whole seconds.
+    /// In whole seconds, as servers say it.
     fn by(self, now: Moment) -> Duration {
         let by = self.then.saturating_add(now.since(self.at));
         Duration::from_secs(by.as_secs())
@@ -48,64 +51,68 @@ impl Elapsed {
 }
 
 impl ServerLife {
-    /// The first one begins now; it has kept all of nothing.
     pub(super) fn begin(now: Moment) -> Self {
         let begun = Elapsed::begin(now);
         Self {
             run_id: fresh_id(),
             birth: fresh_id(),
+            // It has written all that it has, which is nothing.
             durable: true,
             up: begun,
-            known: begun,
+            complete: begun,
             named: now,
             kept: now,
         }
     }
 
-    /// The next one begins now; a `durable` voter says that it still has all that it ever had. It
-    /// has what it had when that was `kept`.
+    /// Begins the next life. A `durable` voter says that it has forgotten nothing, even if its data
+    /// are as old as `kept`.
     pub(super) fn begin_again(&mut self, durable: bool, kept: Moment, now: Moment) {
         let begun = Elapsed::begin(now);
+        // Before and after, as at a server: one that writes from now on may have lost what it had
+        // not written before.
         if !(durable && self.durable) {
-            self.known = begun;
+            self.complete = begun;
         }
         (self.run_id, self.up, self.durable) = (fresh_id(), begun, durable);
         self.kept = kept;
     }
 
-    /// The next one begins now, with a copy of the data of another, which both say that they keep.
+    /// Begins the next life with a copy of another voter's data: both say that they kept them.
     pub(super) fn begin_with_copy(&mut self, other: &Self, now: Moment) {
-        (self.durable, self.known, self.named) = (other.durable, other.known, other.named);
+        (self.durable, self.complete, self.named) = (other.durable, other.complete, other.named);
+        // The name is all that gives a copy away (guarantee 4, `copied`).
         self.birth.clone_from(&other.birth);
         self.begin_again(true, now, now);
     }
 
-    /// It claims to run, and to have forgotten nothing, for so long by now.
+    /// Claims to run, and to have forgotten nothing, for so long by now.
     pub(super) fn claim_uptime(&mut self, uptime: Duration, now: Moment) {
         self.up = Elapsed { then: uptime, at: now };
-        self.known = self.up;
+        self.complete = self.up;
     }
 
-    /// The fingerprint is gone, alone or with all else.
     pub(super) fn lose_fingerprint(&mut self) {
         self.birth.clear();
     }
 
-    /// The data get a name, and are known from now on.
     fn name(&mut self, name: String, now: Moment) {
-        (self.birth, self.known) = (name, Elapsed::begin(now));
+        (self.birth, self.complete) = (name, Elapsed::begin(now));
         (self.named, self.kept) = (now, now);
     }
 
-    /// A client knows that data that were called so lack something.
-    pub(super) fn rename(&mut self, lost: &Birth, now: Moment) {
-        if self.birth == lost.data() {
+    /// Gives other names to the data of this name, in which a client misses something.
+    pub(super) fn rename(&mut self, lost: Option<&Birth>, now: Moment) {
+        // Once: several clients find the same loss, and each new name would be another loss.
+        if let Some(lost) = lost.filter(|lost| self.birth == lost.data()) {
             self.name(lost.rename(&fresh_id()), now);
         }
     }
 
-    /// What it says to a client that looks, and leaves a fingerprint where there is none.
+    /// What it says to a client that looks.
     pub(super) fn identity(&mut self, now: Moment) -> Identity {
+        // Clients write the fingerprint, so it is missing until one looks
+        // (`data_without_a_mark_have_no_name_until_a_client_looks`).
         if self.birth.is_empty() {
             self.name(fresh_id(), now);
         }
@@ -118,7 +125,7 @@ impl ServerLife {
                 age,
                 began,
             }),
-            age: self.known.by(now),
+            age: self.complete.by(now),
             durable: self.durable,
             ..Identity::default()
         }
@@ -150,6 +157,7 @@ impl ServerLife {
 }
 
 fn fresh_id() -> String {
+    // A number and no chance, so that a simulation repeats itself.
     static NEXT: AtomicU64 = AtomicU64::new(1);
     format!("{:040x}", NEXT.fetch_add(1, Ordering::Relaxed))
 }

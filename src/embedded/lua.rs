@@ -13,12 +13,13 @@ use crate::{
     voter::{Call, sha1_hash},
 };
 
-/// How deep a script's answer may nest; a server has a limit too, a larger one.
+/// How deep a script's answer may nest.
+// A table that contains itself would overflow the stack. A server has a limit too, a larger one.
 const DEEPEST: usize = 200;
 
 thread_local! {
-    /// All voters on a thread share one: making it and compiling take far longer than a run. Only
-    /// the crate's own scripts run in it, and they leave nothing behind.
+    // One for all voters on a thread: making it and compiling take far longer than a run. Only the
+    // crate's own scripts run in it, and they leave nothing behind.
     static SHARED: RefCell<Interpreter> = RefCell::new(Interpreter::new());
 }
 
@@ -56,22 +57,22 @@ fn eval(database: &mut Database, words: &[&str]) -> Result<Reply, String> {
     let (keys, args) = words
         .split_at_checked(count)
         .ok_or("ERR Number of keys can't be greater than number of args")?;
-    // Whatever an unknown script does to its Lua state ends with it.
+    // An interpreter of its own: what an unknown script does to its Lua state ends with it.
     let interpreter = Interpreter::new();
     let script = interpreter.compile(source)?;
     interpreter.call(database, &script, keys.iter().copied(), args.iter().copied())
 }
 
-/// A Lua state with the sandbox. It has a voter's data for as long as a script runs on it.
+/// A Lua state with the sandbox. It has a voter's data while a script runs.
 #[derive(Debug)]
 struct Interpreter {
     lua: Lua,
-    /// What scripts see.
+    /// What scripts see, read-only.
     environment: Table,
-    /// What stands behind it.
+    /// The table behind it, for KEYS and ARGV.
     globals: Table,
     protected_call: Function,
-    /// Few: looked for by where they are.
+    // A list, as there are some tens of scripts: a hash of a script's text would cost more.
     compiled: Vec<(&'static Script, Function)>,
 }
 
@@ -81,6 +82,9 @@ impl Interpreter {
     }
 
     fn build() -> mlua::Result<Self> {
+        // No files, no clock, no other code: scripts of this library must not need what a server
+        // does not give them
+        // (`a_script_reaches_neither_the_system_nor_other_code_nor_other_scripts`).
         let safe = StdLib::MATH | StdLib::STRING | StdLib::TABLE;
         let lua = Lua::new_with(safe, LuaOptions::default())?;
         lua.set_app_data(Database::default());
@@ -92,8 +96,8 @@ impl Interpreter {
     }
 
     fn compiled(&mut self, script: &'static Script) -> Result<Function, String> {
-        let known = self.compiled.iter().find(|(known, _)| ptr::eq(*known, script));
-        if let Some((_, function)) = known {
+        let found = self.compiled.iter().find(|(compiled, _)| ptr::eq(*compiled, script));
+        if let Some((_, function)) = found {
             return Ok(function.clone());
         }
         let source = &script.source;
@@ -135,19 +139,21 @@ impl Interpreter {
 
     /// Puts `database` where commands from scripts find it, or takes it back.
     fn exchange(&self, database: &mut Database) {
+        // A function that Lua calls cannot borrow: it may live as long as the state.
         let mut place = self.lua.app_data_mut().expect("the state was built with a database");
         mem::swap(&mut *place, database);
     }
 }
 
-/// An error without a code gets the common one.
+/// Begins an error with a code.
 fn with_code(message: &str) -> String {
+    // As a server: an error that a script raises without a code gets `ERR`.
     let code = message.split(' ').next().unwrap_or_default();
     let is_code = !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_uppercase());
     if is_code { message.into() } else { format!("ERR {message}") }
 }
 
-/// What `redis.pcall` does; the sandbox makes `redis.call` of it.
+/// What `redis.pcall` does. The sandbox makes `redis.call` of it.
 #[expect(clippy::needless_pass_by_value, reason = "mlua hands arguments over")]
 fn command_from_script(lua: &Lua, values: MultiValue) -> mlua::Result<Value> {
     let answer = words_of(&values).and_then(|words| {
@@ -203,8 +209,10 @@ fn lua_value(lua: &Lua, reply: Reply) -> mlua::Result<Value> {
     })
 }
 
-/// A script's answer: numbers lose their fraction, false is nil, a list ends before its first nil.
+/// A script's answer.
 fn reply(value: &Value, depth: usize) -> Result<Reply, String> {
+    // As a server converts it: numbers lose their fraction, false is nil, a list ends before its
+    // first nil. A script that relies on more would fail at a server only.
     Ok(match value {
         Value::Boolean(true) => Reply::Int(1),
         Value::Integer(number) => Reply::Int(*number),

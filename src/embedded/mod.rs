@@ -1,9 +1,9 @@
 //! Voters inside the process: for tests, demos and simulations without a server.
 //!
-//! They run the same Lua files as a server, and tests hold their answers equal to a server's. Time
-//! is the tokio runtime's, so a test with a paused clock sees leases end without waiting. Nothing
-//! in them is left to chance: on a runtime of one thread with a paused clock, the same calls give
-//! the same answers at the same times.
+//! They run the same Lua files as a server, and tests compare their answers with a server's. Time
+//! is the tokio runtime's, so a test with a paused clock sees leases end without waiting. They use
+//! no random numbers: on a runtime of one thread with a paused clock, the same calls give the same
+//! answers at the same times.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -38,9 +38,9 @@ pub use crate::clock::Machine;
 
 use crate::clock::Clock;
 
-/// What only a client of embedded voters can be given: a [`Builder`](crate::Builder) has these
-/// methods where this trait is imported. So they are not there in a service, although the feature
-/// `embedded` is on for one of its tests.
+/// Settings for simulations. A [`Builder`](crate::Builder) has these methods where this trait is
+/// imported. So a service does not have them, even if the feature `embedded` is on for one of its
+/// tests.
 ///
 /// [`connect`](crate::Builder::connect) fails if such a client has voters that are servers.
 ///
@@ -60,8 +60,8 @@ use crate::clock::Clock;
 /// let builder = Quorate::builder().seed(7);
 /// ```
 pub trait Simulated: Sized {
-    /// Fixes the client's id and the chance in its pauses, so that a simulation repeats itself. Two
-    /// clients of the same seed have the same id, and their hold ids are the same.
+    /// Fixes the client's id and its random pauses, so that a simulation repeats itself. Two
+    /// clients with the same seed have the same id and the same hold ids.
     #[must_use]
     fn seed(self, seed: u64) -> Self;
 

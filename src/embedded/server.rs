@@ -1,5 +1,4 @@
-//! The voter's inside: its data, its connections, what is under way on them, and what happens to
-//! all of this.
+//! The state of an embedded voter: its data, its connections, and what is under way on them.
 
 mod connection;
 
@@ -28,7 +27,8 @@ use crate::{
     voter::{Birth, Call, KeySearch, KeysFound, ONLY, Outcome, Stamp, VoterEvents},
 };
 
-/// How often a client looks who a voter is, as it does at a server.
+/// How often a client looks who a voter is.
+// As at a server: within this time clients notice data that were lost (guarantee 4).
 const LOOKS: Duration = Duration::from_secs(10);
 
 /// One embedded voter.
@@ -38,48 +38,48 @@ pub(super) struct Server {
     state: Mutex<ServerState>,
 }
 
-/// What the voter's lock guards.
+/// All of a voter, behind its mutex.
 pub(super) struct ServerState {
     pub(super) now: Moment,
-    /// On which it runs: by the wall clock of that `TIME` answers and keys expire.
+    /// The machine on which it runs: `TIME` and expiry go by its wall clock.
     pub(super) machine: Machine,
     pub(super) database: Database,
     condition: ServerCondition,
     pub(super) life: ServerLife,
-    /// What is on its disk, and since when nothing more gets there.
+    /// The content of its disk, after writes began to be lost, and since when.
     disk: Option<(Moment, Keyspace)>,
     pub(super) rules: FaultRules,
     pub(super) links: BTreeMap<ConnectionId, Link>,
-    /// What is under way, in the order in which it arrives: when, and its place among all that was
-    /// sent.
+    /// What is under way, by the time at which it arrives, and then in the order of sending.
+    // By number, too: two parcels of one moment arrive in the same order in each run of a
+    // simulation.
     under_way: BTreeMap<(Moment, u64), Parcel>,
-    /// Counts connections and what is sent, to tell them apart and to keep their order.
-    counted: u64,
+    /// The last number of a connection or of something sent.
+    last_number: u64,
     /// How often a client looks who it is.
     pub(super) look_every: Duration,
     /// How often each script ran for a client.
     pub(super) runs: BTreeMap<&'static str, u64>,
-    /// Is told of each script that ran, under the voter's lock.
+    /// Sees each script that ran, under the voter's mutex.
     pub(super) observe: Option<Observer>,
-    after: Vec<After>,
+    deferred: Vec<Deferred>,
 }
 
 /// Whether requests run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ServerCondition {
     Running,
-    /// They wait.
+    /// Requests wait.
     Stopped,
     /// There are no connections.
     Killed,
 }
 
-/// Is told of each script that ran.
 pub(super) type Observer = Box<dyn Fn(&Ran<'_>) + Send + Sync>;
 
-/// What is left to do once the mutex is free: listeners may call the voter, and so may what they own
-/// when it is dropped.
-type After = Box<dyn FnOnce(&Arc<Server>) + Send>;
+/// What is left to do once the mutex is free.
+// A listener may call the voter, and dropping a listener may drop a client, which calls it too.
+type Deferred = Box<dyn FnOnce(&Arc<Server>) + Send>;
 
 /// A connection of a client that is still there.
 pub(super) struct Link {
@@ -89,19 +89,20 @@ pub(super) struct Link {
     clock: Clock,
     /// Where the timers of what is under way run.
     runtime: Handle,
-    /// Whether the listener was told last that it stands.
-    stands: bool,
-    /// How often the listener is still to be told who answers: until then no script passes.
-    unmet: usize,
+    /// Whether the connection stands.
+    is_up: bool,
+    /// How many times the listener still has to hear who answers: until then no script passes.
+    // A count: a connection can be cut again before the listener has heard of the one before.
+    unidentified: usize,
     /// What the data were called when the connection was made.
     birth: Option<Birth>,
     /// The channels to listen to again after a reconnection.
     wanted: BTreeSet<Arc<str>>,
-    /// When the last request arrives, and the last of what goes back: nothing overtakes on one way.
+    /// When the last request arrives, and the last answer or message: nothing overtakes on one way.
     last_there: Moment,
     last_back: Moment,
-    /// Those who wait for an answer that will not come.
-    forsaken: Vec<Asker>,
+    /// Callers whose answer will not come.
+    unanswered: Vec<Asker>,
 }
 
 type Asker = oneshot::Sender<Outcome<Value>>;
@@ -109,11 +110,11 @@ type Asker = oneshot::Sender<Outcome<Value>>;
 /// Something on its way, there or back.
 struct Parcel {
     connection: ConnectionId,
-    // As of the connection, which may be gone when it arrives.
+    // Copies of what the connection has: the connection may be gone when the parcel arrives.
     client: Arc<str>,
     runtime: Handle,
     /// What goes wrong with it.
-    fate: Vec<Fault>,
+    faults: Vec<Fault>,
     /// Who waits for the answer, unless the connection was cut since.
     asker: Option<Asker>,
     content: Content,
@@ -125,7 +126,7 @@ enum Content {
     Subscribe(Arc<str>),
     Unsubscribe(Arc<str>),
     Identify,
-    /// The same, asked by the connection itself now and then.
+    /// The same, asked by the connection itself from time to time.
     Look,
     Answer(Outcome<Value>),
     Message(Message),
@@ -144,31 +145,33 @@ impl Server {
             rules: FaultRules::default(),
             links: BTreeMap::new(),
             under_way: BTreeMap::new(),
-            counted: 0,
+            last_number: 0,
             look_every: LOOKS,
             runs: BTreeMap::new(),
             observe: None,
-            after: Vec::new(),
+            deferred: Vec::new(),
         };
         Self { label, clock, state: Mutex::new(state) }
     }
 
-    /// Does something at the present time, and then everything that has become due.
+    /// Does something at the present time, and then everything that is due.
     pub(super) fn act<T>(self: &Arc<Self>, action: impl FnOnce(&mut ServerState) -> T) -> T {
+        // With one mutex for all of it: an observer sees the records before anybody hears of the
+        // script (`an_observer_sees_the_records_before_anybody_hears_of_the_script`).
         let mut state = lock(&self.state);
         state.set_time(self.clock.now());
         let result = action(&mut state);
         state.settle();
-        let after = mem::take(&mut state.after);
+        let deferred = mem::take(&mut state.deferred);
         drop(state);
-        for act in after {
+        for act in deferred {
             act(self);
         }
         result
     }
 }
 
-/// What happens to the voter.
+/// The voter as a whole: its clock, its commands, and its starts and ends.
 impl ServerState {
     fn set_time(&mut self, now: Moment) {
         self.now = now;
@@ -187,8 +190,10 @@ impl ServerState {
         if self.condition == ServerCondition::Killed {
             return Err("connection refused".into());
         }
+        // The commands of a test meet no faults.
         self.database.is_full = false;
         let reply = lua::command(&mut self.database, words)?;
+        // The fingerprint is no key here, as it is on a server, so nothing else would delete it.
         if words[0].eq_ignore_ascii_case("FLUSHALL") {
             self.life.lose_fingerprint();
         }
@@ -200,7 +205,7 @@ impl ServerState {
         self.life.lose_fingerprint();
     }
 
-    /// From now on nothing gets to its disk.
+    /// From now on, nothing is written to its disk.
     pub(super) fn lose_writes(&mut self) {
         self.disk = Some((self.now, self.database.keyspace.clone()));
     }
@@ -210,7 +215,7 @@ impl ServerState {
         for id in self.link_ids(|_| true) {
             self.break_off(id, "killed");
         }
-        // What was sent on connections that are gone.
+        // Scripts of connections that were cut before may still be under way (`InFlight::Arrives`).
         self.under_way.clear();
     }
 
@@ -220,8 +225,11 @@ impl ServerState {
         let mut kept = self.now;
         if let Some((at, keyspace)) = self.disk.take() {
             (kept, self.database.keyspace) = (at, keyspace);
+            // The copy has the time of then: keys have expired since.
             self.set_time(self.now);
         }
+        // It says that it kept everything. A client that saw later data knows better by `kept`
+        // (guarantee 4, number 4).
         self.life.begin_again(durable, kept, self.now);
         if !durable {
             self.wipe();
@@ -229,7 +237,7 @@ impl ServerState {
         self.start();
     }
 
-    /// Starts with what another has, instead of what was its own.
+    /// Starts with a copy of another voter's data in place of its own.
     pub(super) fn restart_with_copy(&mut self, keyspace: Keyspace, life: &ServerLife) {
         self.kill();
         (self.database.keyspace, self.disk) = (keyspace, None);
@@ -252,7 +260,7 @@ impl ServerState {
         }
     }
 
-    /// Of patterns it knows names, and names with a star at their end.
+    /// Finds locks by a name, or by the beginning of a name and a star.
     fn search(&self, search: &KeySearch) -> Outcome<KeysFound> {
         self.must_run()?;
         let fits = |name: &str| match search.names.strip_suffix('*') {
@@ -276,34 +284,37 @@ impl ServerState {
 /// Connections.
 impl ServerState {
     fn connect(&mut self, listener: Arc<dyn VoterEvents>, clock: Clock) -> ConnectionId {
-        let id = self.count();
+        let id = self.next_number();
+        // A test that cuts a machine off names it by its label.
         let machine = clock.machine().map(|machine| machine.label().into());
         let link = Link {
             client: machine.unwrap_or_else(|| id.to_string().into()),
             listener,
             clock,
             runtime: Handle::current(),
-            stands: false,
-            unmet: 0,
+            is_up: false,
+            unidentified: 0,
             birth: None,
             wanted: BTreeSet::new(),
             last_there: self.now,
             last_back: self.now,
-            forsaken: Vec::new(),
+            unanswered: Vec::new(),
         };
         self.links.insert(id, link);
         if self.condition != ServerCondition::Killed {
-            self.stand_up(id);
+            self.go_up(id);
         }
         id
     }
 
-    /// The client goes. What it sent still arrives.
+    /// Ends the connection of a client that leaves.
+    // What it sent still arrives, as at a server: a client sends its last releases and closes
+    // (`what_was_sent_before_the_connection_closed_runs`).
     fn close(&mut self, id: ConnectionId) {
         self.database.channels.unsubscribe_all(id);
         let Some(link) = self.links.remove(&id) else { return };
-        self.after.push(Box::new(move |_| {
-            if link.stands {
+        self.deferred.push(Box::new(move |_| {
+            if link.is_up {
                 link.listener.parted(ONLY, None);
             }
         }));
@@ -322,20 +333,21 @@ impl ServerState {
         }
     }
 
-    /// Of what is under way on a connection scripts arrive though it breaks, on one that nobody has
-    /// any more.
+    /// Lets the scripts that are under way on a connection arrive although it breaks.
     fn leave_scripts(&mut self, id: ConnectionId) {
-        let former = self.count();
+        // On a connection that no client has any more: a server may read the old connection after
+        // the new one, and so run an acquire after its undo (`docs/protocol.md`, what stays open).
+        let former = self.next_number();
         let Some(link) = self.links.get_mut(&id) else { return };
         for parcel in self.under_way.values_mut().filter(|parcel| parcel.connection == id) {
             if let Content::Run(_) = parcel.content {
                 parcel.connection = former;
-                link.forsaken.extend(parcel.asker.take());
+                link.unanswered.extend(parcel.asker.take());
             }
         }
     }
 
-    /// Breaks a connection, which then stands again.
+    /// Breaks a connection, and makes it anew.
     fn cut_off(&mut self, id: ConnectionId) {
         self.break_off(id, "cut");
         self.reconnect(id);
@@ -346,11 +358,12 @@ impl ServerState {
         self.database.channels.unsubscribe_all(id);
         let mut askers = Vec::new();
         if let Some(link) = self.links.get_mut(&id) {
-            askers.append(&mut link.forsaken);
+            askers.append(&mut link.unanswered);
+            // The next connection does not wait for what was slow on this one.
             (link.last_there, link.last_back) = (self.now, self.now);
-            if mem::take(&mut link.stands) {
+            if mem::take(&mut link.is_up) {
                 let listener = Arc::clone(&link.listener);
-                self.after.push(Box::new(move |_| listener.parted(ONLY, Some(why))));
+                self.deferred.push(Box::new(move |_| listener.parted(ONLY, Some(why))));
             }
         }
         let (lost, stays): (BTreeMap<_, _>, _) = mem::take(&mut self.under_way)
@@ -363,70 +376,67 @@ impl ServerState {
         }
     }
 
-    /// Listens again to all that the client wants to hear, if it is still there.
+    /// Connects a client again, with its channels, if it is still there.
     fn reconnect(&mut self, id: ConnectionId) {
         let Some(link) = self.links.get(&id) else { return };
         for channel in &link.wanted {
             self.database.channels.subscribe(id, channel);
         }
         let listener = Arc::clone(&link.listener);
-        self.stand_up(id);
-        self.after.push(Box::new(move |_| listener.missed()));
+        self.go_up(id);
+        // Wake-ups of the time between are lost, so whoever waits asks again.
+        self.deferred.push(Box::new(move |_| listener.missed()));
     }
 
-    /// The connection stands from now on: its listener is to be told who answers.
-    fn stand_up(&mut self, id: ConnectionId) {
+    /// Opens the connection, and lets its listener hear who answers.
+    fn go_up(&mut self, id: ConnectionId) {
         let Some(link) = self.links.get_mut(&id) else { return };
-        link.stands = true;
-        link.unmet += 1;
+        link.is_up = true;
+        // Before any script, as at a server: otherwise the vote of a voter that restarted without
+        // its data could count before the client knows of the restart (design 4).
+        link.unidentified += 1;
         let (asked, listener) = (link.clock.now(), Arc::clone(&link.listener));
         let stamp = Stamp { shown: self.machine.wall(), asked, answered: asked };
         let identity = self.life.identity(self.now);
         link.birth.clone_from(&identity.birth);
-        self.after.push(Box::new(move |server| {
+        self.deferred.push(Box::new(move |server| {
             let needs_a_name = listener.met(ONLY, &identity, Some(stamp));
             let state = &mut *lock(&server.state);
             if needs_a_name {
-                state.rename(identity.birth.as_ref());
+                state.life.rename(identity.birth.as_ref(), state.now);
             }
             if let Some(link) = state.links.get_mut(&id) {
-                link.unmet -= 1;
+                link.unidentified -= 1;
             }
         }));
     }
 
-    /// A client looks who answers on its connection; nothing where that is closed.
+    /// Sends the question who answers. `None`: the connection is closed.
     fn look(&mut self, id: ConnectionId) -> Option<Outcome<oneshot::Receiver<Outcome<Value>>>> {
         self.links.contains_key(&id).then(|| self.send(id, Content::Look))
     }
 
-    /// The answer to that has arrived.
+    /// Lets the listener hear who answers: the answer to a look has arrived.
     fn show(&mut self, id: ConnectionId, asked: Moment) {
-        let Some(link) = self.links.get(&id).filter(|link| link.stands) else { return };
+        let Some(link) = self.links.get(&id).filter(|link| link.is_up) else { return };
         let (answered, listener) = (link.clock.now(), Arc::clone(&link.listener));
         let stamp = Stamp { shown: self.machine.wall(), asked, answered };
         let identity = self.life.identity(self.now);
-        self.after.push(Box::new(move |server| {
+        self.deferred.push(Box::new(move |server| {
             if listener.seen(ONLY, &identity, Some(stamp)) {
-                lock(&server.state).rename(identity.birth.as_ref());
+                let state = &mut *lock(&server.state);
+                state.life.rename(identity.birth.as_ref(), state.now);
             }
         }));
-    }
-
-    /// Data that were called so get another name.
-    fn rename(&mut self, lost: Option<&Birth>) {
-        if let Some(lost) = lost {
-            self.life.rename(lost, self.now);
-        }
     }
 
     fn link_ids(&self, is_meant: impl Fn(&Link) -> bool) -> Vec<ConnectionId> {
         self.links.iter().filter(|(_, link)| is_meant(link)).map(|(id, _)| *id).collect()
     }
 
-    fn count(&mut self) -> u64 {
-        self.counted += 1;
-        self.counted
+    fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
     }
 }
 
@@ -438,7 +448,7 @@ impl ServerState {
         id: ConnectionId,
         content: Content,
     ) -> Outcome<oneshot::Receiver<Outcome<Value>>> {
-        let number = self.count();
+        let number = self.next_number();
         let unreachable = |why: &str| Cause::Unreachable(why.into());
         let link = self.links.get_mut(&id).ok_or_else(|| unreachable("closed"))?;
         let mut script = None;
@@ -452,22 +462,24 @@ impl ServerState {
         if self.condition == ServerCondition::Killed {
             return Err(unreachable("killed"));
         }
-        if link.unmet > 0 && script.is_some() {
-            return Err(unreachable("not met yet"));
+        if link.unidentified > 0 && script.is_some() {
+            return Err(unreachable("not identified yet"));
         }
+        // Now, and not when it arrives: a fault concerns what is sent while it is in force.
         let sent = Sent { client: &link.client, script, is_message: false, is_look };
-        let fate = self.rules.decide_fate(&sent);
+        let faults = self.rules.faults_of(&sent);
         let (asker, answered) = oneshot::channel();
-        if fate.contains(&Fault::DropRequests) {
-            link.forsake(asker);
+        if faults.contains(&Fault::DropRequests) {
+            link.leave_unanswered(asker);
             return Ok(answered);
         }
-        let at = link.last_there.max(self.now + delays(&fate).0);
+        // As on any connection, a short delay does not overtake a longer one.
+        let at = link.last_there.max(self.now + delays(&faults).0);
         link.last_there = at;
         let (client, runtime) = (Arc::clone(&link.client), link.runtime.clone());
         self.look_again(&runtime, at);
         let (connection, asker) = (id, Some(asker));
-        let parcel = Parcel { connection, client, runtime, fate, asker, content };
+        let parcel = Parcel { connection, client, runtime, faults, asker, content };
         self.under_way.insert((at, number), parcel);
         Ok(answered)
     }
@@ -486,7 +498,7 @@ impl ServerState {
                 Parcel { content: Content::Message(message), connection, .. } => {
                     let Some(link) = self.links.get(&connection) else { continue };
                     let listener = Arc::clone(&link.listener);
-                    self.after
+                    self.deferred
                         .push(Box::new(move |_| listener.called(&message.channel, &message.text)));
                 }
                 request => self.serve(request),
@@ -494,10 +506,11 @@ impl ServerState {
         }
     }
 
-    /// The first that has arrived; requests wait while no request runs.
+    /// Takes the first parcel that has arrived. Requests wait while the voter is stopped.
     fn take_arrived(&mut self) -> Option<Parcel> {
         let runs = self.condition == ServerCondition::Running;
         let arrived = self.under_way.range(..=(self.now, u64::MAX));
+        // Answers that left before the stop arrive: they are on the network already.
         let goes_back =
             |parcel: &Parcel| matches!(parcel.content, Content::Answer(_) | Content::Message(_));
         let mut arrived = arrived.filter(|(_, parcel)| runs || goes_back(parcel));
@@ -505,31 +518,32 @@ impl ServerState {
         self.under_way.remove(&first)
     }
 
-    /// Sends what was published on its way to the listeners.
+    /// Sends what was published to the listeners.
     fn announce(&mut self) {
-        for message in self.database.channels.take_published() {
+        for message in mem::take(&mut self.database.channels.published) {
             let connection = message.listener;
             let Some(link) = self.links.get(&connection) else { continue };
             let (client, runtime) = (Arc::clone(&link.client), link.runtime.clone());
             let sent = Sent { client: &client, script: None, is_message: true, is_look: false };
-            let fate = self.rules.decide_fate(&sent);
-            if !fate.contains(&Fault::DropReplies) && !fate.contains(&Fault::DropRequests) {
+            let faults = self.rules.faults_of(&sent);
+            if !faults.contains(&Fault::DropReplies) && !faults.contains(&Fault::DropRequests) {
                 let (asker, content) = (None, Content::Message(message));
-                self.send_back(Parcel { connection, client, runtime, fate, asker, content });
+                self.send_back(Parcel { connection, client, runtime, faults, asker, content });
             }
         }
     }
 
     fn serve(&mut self, request: Parcel) {
-        let Parcel { connection, client, runtime, fate, asker, content } = request;
+        let Parcel { connection, client, runtime, faults, asker, content } = request;
         let mut outcome = Ok(Value::Nil);
         match content {
-            _ if fate.contains(&Fault::CutBeforeRun) => {}
+            _ if faults.contains(&Fault::CutBeforeRun) => {}
             Content::Run(call) => {
-                outcome = self.run(&client, &call, &fate, false);
-                if fate.contains(&Fault::RunTwice) {
-                    // What it leaves counts, not what it says.
-                    drop(self.run(&client, &call, &fate, true));
+                outcome = self.run(&client, &call, &faults, false);
+                if faults.contains(&Fault::RunTwice) {
+                    // Law 5 says what the second run leaves. Its answer reaches nobody, as where a
+                    // request was sent again on its way.
+                    drop(self.run(&client, &call, &faults, true));
                 }
             }
             Content::Subscribe(channel) if self.links.contains_key(&connection) => {
@@ -538,17 +552,18 @@ impl ServerState {
             Content::Unsubscribe(channel) => {
                 self.database.channels.unsubscribe(connection, &channel);
             }
-            // What it answers is read when the answer arrives.
+            // The question who answers: its answer is made where it arrives, by `identify` or
+            // `show`.
             _ => {}
         }
-        let is_cut = fate.contains(&Fault::CutBeforeRun) || fate.contains(&Fault::CutAfterRun);
-        if is_cut || fate.contains(&Fault::DropReplies) {
+        let is_cut = faults.contains(&Fault::CutBeforeRun) || faults.contains(&Fault::CutAfterRun);
+        if is_cut || faults.contains(&Fault::DropReplies) {
             if let (Some(link), Some(asker)) = (self.links.get_mut(&connection), asker) {
-                link.forsake(asker);
+                link.leave_unanswered(asker);
             }
         } else {
             let content = Content::Answer(outcome);
-            self.send_back(Parcel { connection, client, runtime, fate, asker, content });
+            self.send_back(Parcel { connection, client, runtime, faults, asker, content });
         }
         if is_cut {
             self.cut_off(connection);
@@ -556,13 +571,13 @@ impl ServerState {
     }
 
     /// Runs a script for a client, possibly not for the first time.
-    fn run(&mut self, client: &str, call: &Call, fate: &[Fault], again: bool) -> Outcome<Value> {
+    fn run(&mut self, client: &str, call: &Call, faults: &[Fault], again: bool) -> Outcome<Value> {
         *self.runs.entry(call.script.name).or_default() += call.requests.len() as u64;
-        self.database.is_full = fate.contains(&Fault::NoRoom);
+        self.database.is_full = faults.contains(&Fault::NoRoom);
         let mut reply = match &self.observe {
             None => lua::run(&mut self.database, call),
-            // One by one, so that the records after each can be seen. It comes to what it would
-            // together: the requests share nothing but the voter's data.
+            // One by one, so that the observer sees the records after each. The result is the same
+            // as together: requests of one call share nothing but the voter's data.
             Some(observe) => {
                 let ran = (0..call.requests.len()).map(|request| {
                     let (database, call) = (&mut self.database, &call.pick(&[request]));
@@ -586,27 +601,30 @@ impl ServerState {
         if let Ok(Reply::List(entries)) = &mut reply
             && call.script.votes
         {
-            // Its fingerprint is none of its keys.
+            // On a server the script reads the fingerprint, which is no key here.
             entries.push(Reply::Text(self.life.birth.clone()));
         }
         reply.map(Value::from).map_err(|message| Cause::Rejected(Reason::of_server(message)))
     }
 
     fn send_back(&mut self, parcel: Parcel) {
-        let mut at = self.now + delays(&parcel.fate).1;
+        let mut at = self.now + delays(&parcel.faults).1;
         if let Some(link) = self.links.get_mut(&parcel.connection) {
             at = at.max(link.last_back);
             link.last_back = at;
         }
         self.look_again(&parcel.runtime, at);
-        let number = self.count();
+        let number = self.next_number();
         self.under_way.insert((at, number), parcel);
     }
 
+    /// Acts again when something arrives.
     fn look_again(&mut self, runtime: &Handle, at: Moment) {
         if at > self.now {
+            // A timer of the client's runtime: with a paused clock, time jumps to it. The voter has
+            // no runtime of its own, as tests make one where none is.
             let runtime = runtime.clone();
-            self.after.push(Box::new(move |server| {
+            self.deferred.push(Box::new(move |server| {
                 let server = Arc::clone(server);
                 runtime.spawn(async move {
                     server.clock.sleep_until(at).await;
@@ -619,13 +637,14 @@ impl ServerState {
 
 impl Link {
     /// Leaves the caller without an answer until its deadline, or until the connection breaks.
-    fn forsake(&mut self, asker: Asker) {
-        self.forsaken.retain(|asker| !asker.is_closed());
-        self.forsaken.push(asker);
+    // Kept, and not dropped: a sender that is dropped would say at once that the connection broke.
+    fn leave_unanswered(&mut self, asker: Asker) {
+        self.unanswered.retain(|asker| !asker.is_closed());
+        self.unanswered.push(asker);
     }
 }
 
-/// Whoever asked may have gone: then nobody misses the answer.
 fn answer(asker: Asker, outcome: Outcome<Value>) {
+    // The caller may have given up.
     drop(asker.send(outcome));
 }

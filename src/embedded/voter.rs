@@ -13,8 +13,8 @@ use crate::{
 
 /// A voter inside the process. Clones are the same voter.
 ///
-/// It answers as a Redis server does, by the clock of tokio's runtime, which tests can pause, and
-/// does what its faults tell it to. See the [module](super) for an example.
+/// It answers as a Redis server does, by the clock of tokio's runtime, which tests can pause. Tests
+/// can plant [faults](super::Fault). See the [module](super) for an example.
 #[derive(Clone)]
 pub struct EmbeddedVoter(pub(super) Arc<Server>);
 
@@ -24,8 +24,8 @@ impl EmbeddedVoter {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Makes an empty voter; its label stands for its address. Its clock begins now: where a test
-    /// pauses the time, make it inside the test's runtime.
+    /// Makes an empty voter; its label stands for its address. Its clock begins now: if a test
+    /// pauses the time, make the voter inside the test's runtime.
     ///
     /// ```
     /// let voter = quorate::embedded::EmbeddedVoter::new("north");
@@ -39,18 +39,17 @@ impl EmbeddedVoter {
         Self(Arc::new(Server::new(label.into(), clock)))
     }
 
-    /// What stands for its address.
+    /// The text that stands for its address.
     pub fn label(&self) -> &str {
         &self.0.label
     }
 
-    /// Runs one command, `EVAL` included, past all faults but [`kill`](Self::kill).
+    /// Runs one command, also `EVAL`. Only [`kill`](Self::kill) makes it fail, no [`Fault`].
     ///
-    /// It knows the commands that the crate's scripts use and a few more for tests to look and to
-    /// plant: `SET GET DEL EXISTS TYPE KEYS FLUSHALL PTTL PEXPIRE PEXPIREAT TIME HSET HGET HDEL
-    /// HEXISTS HKEYS HGETALL ZADD ZREM ZSCORE ZRANK ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE PUBLISH`.
-    /// Options are few: `PX` and then `GET` of `SET`; `WITHSCORES` of the ranges. Scores are whole
-    /// numbers.
+    /// There are the commands that the crate's scripts use, and a few more for tests: `SET GET DEL
+    /// EXISTS TYPE KEYS FLUSHALL PTTL PEXPIRE PEXPIREAT TIME HSET HGET HDEL HEXISTS HKEYS HGETALL
+    /// ZADD ZREM ZSCORE ZRANK ZCARD ZCOUNT ZRANGE ZRANGEBYSCORE PUBLISH`. Options are few: `PX` and
+    /// then `GET` of `SET`; `WITHSCORES` of the ranges. Scores are whole numbers.
     ///
     /// # Errors
     ///
@@ -80,17 +79,17 @@ impl EmbeddedVoter {
         self.0.act(|state| state.database.keyspace.keys().map(str::to_owned).collect())
     }
 
-    /// The channels listened to, sorted, with one entry for each connection and channel.
+    /// The channels with listeners, sorted, with one entry for each connection and channel.
     pub fn subscriptions(&self) -> Vec<String> {
         self.0.act(|state| state.database.channels.subscriptions().map(str::to_owned).collect())
     }
 
-    /// How many scripts ran for clients so far; [`command`](Self::command) counts nothing.
+    /// How many requests for scripts of clients ran so far, without [`command`](Self::command).
     pub fn commands_seen(&self) -> u64 {
         self.0.act(|state| state.runs.values().sum())
     }
 
-    /// How often one script (`mutex/acquire`, say) ran for clients so far.
+    /// How many requests for one script, such as `mutex/acquire`, ran for clients so far.
     pub fn runs(&self, script_name: &str) -> u64 {
         self.0.act(|state| state.runs.get(script_name).copied().unwrap_or(0))
     }
@@ -101,22 +100,22 @@ impl EmbeddedVoter {
         self.0.act(ServerState::kill);
     }
 
-    /// Starts the voter again with its data, after a kill or instead of one. Clients are connected
-    /// again at once, and hear that it writes down all that it is told.
+    /// Starts the voter again with its data, whether or not it was killed. Clients are connected
+    /// again at once. The voter says that it writes every change to disk.
     pub fn restart(&self) {
         self.0.act(|state| state.restart(true));
     }
 
-    /// Starts the voter again without its data, likewise. It does not claim to write anything down
-    /// until the next [`restart`](Self::restart).
+    /// Starts the voter again without its data. Until the next [`restart`](Self::restart) it does
+    /// not say that it writes changes to disk.
     pub fn restart_empty(&self) {
         self.0.act(|state| state.restart(false));
     }
 
-    /// Lets the voter confirm what is written from now on without writing it down, until the next
-    /// [`restart`](Self::restart): it then has the data of this moment, and claims to have all.
-    /// Clients that have connected meanwhile know better, and so does the holder of a vote that is
-    /// missing; they tell the others.
+    /// From now on the voter confirms changes without writing them to disk. After the next
+    /// [`restart`](Self::restart) it has the data of this moment, and says that it lost nothing.
+    /// Clients that connected in between notice, and so does the holder of a vote that is missing.
+    /// They let the others know.
     ///
     /// ```
     /// let voter = quorate::embedded::EmbeddedVoter::new("a");
@@ -131,8 +130,8 @@ impl EmbeddedVoter {
         self.0.act(ServerState::lose_writes);
     }
 
-    /// Starts the voter again with a copy of the data of another in place of its own, as where the
-    /// folder of that one was copied. It claims to have kept all that it ever had.
+    /// Starts the voter again with a copy of another voter's data in place of its own, as if
+    /// somebody had copied the folder of the data. It says that it lost nothing.
     ///
     /// ```
     /// let voters = quorate::embedded::voters(2);
@@ -147,8 +146,8 @@ impl EmbeddedVoter {
         self.0.act(|state| state.restart_with_copy(keyspace, &life));
     }
 
-    /// Deletes the fingerprint by which clients know the data, and nothing else. Clients learn of
-    /// it as of [`wipe`](Self::wipe), and give the data another name when they look next.
+    /// Deletes the fingerprint of the data, and nothing else. Clients notice it as they notice
+    /// [`wipe`](Self::wipe), and give the data another name when they look next.
     ///
     /// ```
     /// let voter = quorate::embedded::EmbeddedVoter::new("a");
@@ -161,14 +160,14 @@ impl EmbeddedVoter {
         self.0.act(|state| state.life.lose_fingerprint());
     }
 
-    /// Lets each client look so often who the voter is, instead of every ten seconds as at a
-    /// server, from its next look on.
+    /// Sets how often each client looks who the voter is, from its next look on. By default every
+    /// ten seconds, as at a server.
     pub fn look_every(&self, interval: Duration) {
         self.0.act(|state| state.look_every = interval);
     }
 
-    /// Deletes all data in place. Clients learn of it from the next answer to an acquisition or a
-    /// renewal.
+    /// Deletes all data while the voter runs. Clients notice it by the next answer to an
+    /// acquisition or a renewal.
     ///
     /// ```
     /// let voter = quorate::embedded::EmbeddedVoter::new("a");
@@ -212,27 +211,26 @@ impl EmbeddedVoter {
         self.0.act(|state| state.rules.add(fault, Some(requests)));
     }
 
-    /// Connects a client. To be called on its runtime.
+    /// Connects a client whose timers run on the current runtime.
     pub(crate) fn connect(&self, listener: Arc<dyn VoterEvents>, clock: Clock) -> Arc<dyn Node> {
         Arc::new(Connection::open(Arc::clone(&self.0), listener, clock))
     }
 
-    /// Lets the voter claim to have run, and to have forgotten nothing, for so long by now. From
-    /// here on that grows with the runtime's time, whatever the voter's own clock does. Its uptime
-    /// starts over with each restart, and the time for which its data are known when it loses them.
+    /// Makes the voter say that it has run, and has forgotten nothing, for this time. Both times
+    /// then grow with the runtime's time, whatever the voter's own clock does. The uptime starts
+    /// over at each restart; the time without a loss starts over when it loses its data.
     ///
-    /// Clients are told at each new connection: a voter that is to be old when they meet it is
-    /// made so before.
+    /// Clients hear it at each new connection, so call this before they connect.
     pub fn set_uptime(&self, uptime: Duration) {
         self.0.act(|state| state.life.claim_uptime(uptime, state.now));
     }
 
-    /// Lets the voter's clock run faster than the runtime's from now on, by `ppm` millionths, or
-    /// slower where that is negative; at -1 000 000 and below it stands still. 0 lets it run true
-    /// again, with the difference that has come up by then.
+    /// From now on the voter's clock runs faster than the runtime's, by `ppm` millionths, or slower
+    /// if that is negative; at -1 000 000 and below it stands still. With 0 it runs as fast as the
+    /// runtime's again, and keeps the difference of that moment.
     ///
-    /// This is the clock that `TIME` shows and that keys expire by. The delays of [`Fault`]s go by
-    /// true time. Kills and restarts leave it alone.
+    /// `TIME` shows this clock, and keys expire by it. The delays of [`Fault`]s go by the runtime's
+    /// time. Kills and restarts do not change the clock.
     ///
     /// [`Fault`]: super::Fault
     ///
@@ -256,8 +254,8 @@ impl EmbeddedVoter {
         self.0.act(|state| state.machine.set_clock_rate(ppm));
     }
 
-    /// Sets the voter's clock forward by so many microseconds, or back where that is negative (but
-    /// not to before 1970). What has expired before stays gone.
+    /// Sets the voter's clock forward by so many microseconds, or back if that is negative (but not
+    /// to before 1970). What has expired before stays expired.
     ///
     /// ```
     /// let voter = quorate::embedded::EmbeddedVoter::new("a");
@@ -271,15 +269,17 @@ impl EmbeddedVoter {
         self.0.act(|state| state.jump_clock(micros));
     }
 
-    /// Decides about each request as it is sent, and about each message of a channel as it is sent
-    /// to one that listens: the faults that `decide` returns are for this one alone and come on top
-    /// of those in force. The next call replaces it; `fault_each(|_| Vec::new())` ends it.
+    /// Calls `decide` for each request when it is sent, and for each message of a channel when it
+    /// is sent to a listener. The faults that it returns are for this request or message alone, in
+    /// addition to the faults in force. The next call replaces `decide`; to end it, call
+    /// `fault_each(|_| Vec::new())`.
     ///
-    /// For messages nothing matters but delays on the way `back`, and that
-    /// [`DropReplies`](Fault::DropReplies) and [`DropRequests`](Fault::DropRequests) lose them.
+    /// Of the faults of a message, only delays on the way `back` have an effect, and
+    /// [`DropReplies`](Fault::DropReplies) and [`DropRequests`](Fault::DropRequests), which lose
+    /// it.
     ///
-    /// `decide` is called under the voter's lock: it must not call this voter, nor drop what does
-    /// (a client, a guard). One that keeps a clone of the voter keeps it alive for ever.
+    /// `decide` is called under the voter's mutex: it must not call this voter, nor drop what does
+    /// (a client, a guard). If it owns a clone of the voter, the voter is never dropped.
     ///
     /// # Examples
     ///
@@ -305,17 +305,17 @@ impl EmbeddedVoter {
     /// # }
     /// ```
     pub fn fault_each(&self, decide: impl FnMut(&Sent<'_>) -> Vec<Fault> + Send + 'static) {
-        // What is replaced is dropped outside the lock: it may own what calls the voter.
+        // Dropped outside the mutex: what is replaced may own a client, which calls the voter
+        // (`who_decided_or_observed_before_may_own_a_client`).
         drop(self.0.act(|state| state.rules.each.replace(Box::new(decide))));
     }
 
-    /// Breaks all connections to the voter. They stand again at once, and clients look again for
-    /// messages that they may have missed. Who waits for an answer is told that the connection
-    /// broke; answers and messages on their way are lost. A killed voter has no connections.
+    /// Breaks all connections to the voter. Clients are connected again at once, and ask again in
+    /// case they missed a wake-up. Requests without an answer fail, as the connection broke.
+    /// Answers and messages under way are lost. A killed voter has no connections.
     ///
-    /// What is sent from now on is in no order with the requests in flight that
-    /// [arrive](InFlight::Arrives); those of one connection stay in order among themselves. A
-    /// [`kill`](Self::kill) loses them after all.
+    /// Requests in flight that [arrive](InFlight::Arrives) keep their order on each connection, but
+    /// have no order with what is sent from now on. A [`kill`](Self::kill) loses them.
     ///
     /// # Examples
     ///
@@ -346,17 +346,17 @@ impl EmbeddedVoter {
         self.0.act(|state| state.cut(in_flight, None));
     }
 
-    /// Breaks the connections of one client, as [`cut`](Self::cut) does those of all. Clients are
-    /// told apart as in [`Ran::client`](super::Ran::client).
+    /// Breaks the connections of one client, as [`cut`](Self::cut) breaks all. The client is named
+    /// as in [`Ran::client`](super::Ran::client).
     pub fn cut_client(&self, client: &str, in_flight: InFlight) {
         self.0.act(|state| state.cut(in_flight, Some(client)));
     }
 
-    /// Tells each request for which a script ran, right after it ran and before anything else does;
-    /// [`command`](Self::command) is not told. There is one observer: the next call replaces it.
+    /// Calls `tell` for each request of a client for which a script ran, before anything else runs.
+    /// There is one observer: the next call replaces it.
     ///
-    /// `tell` is called under the voter's lock: it must not call this voter, nor drop what does (a
-    /// client, a guard). One that keeps a clone of the voter keeps it alive for ever.
+    /// `tell` is called under the voter's mutex: it must not call this voter, nor drop what does (a
+    /// client, a guard). If it owns a clone of the voter, the voter is never dropped.
     ///
     /// # Examples
     ///
@@ -381,7 +381,7 @@ impl EmbeddedVoter {
     /// # }
     /// ```
     pub fn observe(&self, tell: impl Fn(&Ran<'_>) + Send + Sync + 'static) {
-        // What is replaced is dropped outside the lock: it may own what calls the voter.
+        // Dropped outside the mutex, as in `fault_each`.
         drop(self.0.act(|state| state.observe.replace(Box::new(tell))));
     }
 

@@ -10,8 +10,8 @@ use crate::{
 // Our mutex scripts run on its record: a hash with a field for each hold, as in Redisson.
 pub(super) static JAVA_MUTEX: Kind = Kind {
     is_foreign: true,
-    // Java adds 1 to the token that it finds, and begins at 1 if there is none: a token that expires
-    // would fall (law 3).
+    // Java adds 1 to the token that it finds, and begins at 1 if there is none: a token that
+    // expires would fall (law 3).
     forgets_fence: false,
     // Java's waiters for an `RFairLock` stand in a queue of Redisson, which our scripts do not look
     // at: we would pass them. So waiting for such a name is refused.
@@ -33,8 +33,8 @@ pub(super) static FAIR_JAVA_MUTEX: Kind =
     Kind { name: FAIR_MUTEX.name, is_fair: true, ..JAVA_MUTEX };
 
 /// The side of an `RReadWriteLock` that writes.
-// Readers and the writer are fields of one hash, so the record does not tell the two sides apart, as
-// it does for other kinds: two names that no other lock has do.
+// Readers and the writer are fields of one hash, so the record does not tell the two sides apart,
+// as it does for other kinds: two names that no other lock has do.
 pub(super) static JAVA_WRITE: Kind = Kind {
     holder: |hold| {
         if hold.as_str().ends_with(":write") { HolderKind::Write } else { HolderKind::Read }

@@ -15,9 +15,9 @@ use crate::{
 /// Locks with the names and records of Redisson, so that services in Java and in Rust exclude and
 /// wake each other. The page `docs/redisson.md` says what works with what.
 ///
-/// Made by [`Quorate::redisson`](crate::Quorate::redisson). The client needs the same servers as the
-/// services in Java. A Redis Cluster among them must have one voter. A mutex made here is another
-/// lock than the mutex of the same name made by [`Quorate::mutex`](crate::Quorate::mutex).
+/// Made by [`Quorate::redisson`](crate::Quorate::redisson). The client needs the same servers as
+/// the services in Java. A Redis Cluster among them must have one voter. A mutex made here is
+/// another lock than the mutex of the same name made by [`Quorate::mutex`](crate::Quorate::mutex).
 ///
 /// # Examples
 ///
@@ -44,8 +44,8 @@ impl Redisson {
     /// `redisson_lock__channel:{<name>}`. Tokens are counted in `redisson_lock_token:{<name>}`,
     /// which never expires.
     ///
-    /// Java does not enter our queue, and gets the lock if it asks first. Waiting for a name that is
-    /// an `RFairLock` in Java is [invalid](Error::is_invalid).
+    /// Java does not enter our queue, and gets the lock if it asks first. Waiting for a name that
+    /// is an `RFairLock` in Java is [invalid](Error::is_invalid).
     pub fn mutex(&self, name: impl AsRef<str>) -> Mutex {
         Mutex::new(&self.0, name.as_ref())
     }
@@ -102,8 +102,8 @@ impl Dialect for Java {
 }
 
 fn record(name: LockName, form: Arc<Form>) -> LockRecord {
-    // As Redisson does: the record has the bare name, and all keys that are derived from it have the
-    // name as their hash tag, unless it has one. So all are in one slot.
+    // As Redisson does: the record has the bare name, and all keys that are derived from it have
+    // the name as their hash tag, unless it has one. So all are in one slot.
     let lock: Arc<str> = name.as_str().into();
     let is_tagged = name.as_str().contains('{');
     let tagged = if is_tagged { Arc::clone(&lock) } else { format!("{{{lock}}}").into() };

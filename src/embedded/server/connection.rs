@@ -1,4 +1,4 @@
-//! What a client has of the voter: a connection, by which it asks and hears.
+//! A client's connection to the voter.
 
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use std::{
 use futures::future::{self, BoxFuture};
 use tokio::{runtime::Handle, sync::oneshot};
 
-use super::{ConnectionId, Content, LOOKS, Server, ServerState};
+use super::{ConnectionId, Content, Server};
 use crate::{
     clock::Clock,
     proto::{Cause, ClockOffset, ServerReport},
@@ -17,7 +17,7 @@ use crate::{
     voter::{Answers, Call, Identity, KeySearch, KeysFound, Node, Outcome, VoterEvents},
 };
 
-/// How long an answer is waited for where the request says nothing about it.
+/// How long to wait for an answer to a request without a deadline of its own.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A client's connection. It ends when it is dropped.
@@ -25,7 +25,8 @@ pub(in crate::embedded) struct Connection {
     server: Arc<Server>,
     clock: Clock,
     id: ConnectionId,
-    /// Ends the task that looks who answers.
+    // Dropped with the connection, which ends the task that looks who answers: it would sleep for
+    // up to ten seconds more, and keep the client's runtime busy.
     _open: oneshot::Sender<()>,
 }
 
@@ -54,10 +55,12 @@ impl Connection {
         content: Content,
         deadline: Duration,
     ) -> impl Future<Output = Outcome<Value>> + use<> {
+        // Sent when this returns, whether or not the future is ever polled (design 3).
         let sent = self.server.act(|state| state.send(self.id, content));
         let clock = self.clock.clone();
         async move {
             tokio::select! {
+                // An answer that arrives at the deadline is in time, in each run of a simulation.
                 biased;
                 outcome = sent? => outcome.unwrap_or_else(|_| Err(Cause::Broken("closed".into()))),
                 () = clock.sleep(deadline) => Err(Cause::TimedOut(deadline)),
@@ -71,19 +74,12 @@ impl Connection {
     }
 }
 
-/// Looks again and again who answers on a connection, and tells its listener, until it is closed.
+/// Looks again and again who answers on a connection, until it is closed.
 async fn look(server: Weak<Server>, id: ConnectionId, clock: Clock) {
-    let act = |action: &mut dyn FnMut(&mut ServerState)| {
-        Weak::upgrade(&server).map(|server| server.act(action))
-    };
-    loop {
-        let mut pause = LOOKS;
-        if act(&mut |state| pause = state.look_every).is_none() {
-            return;
-        }
+    while let Some(pause) = server.upgrade().map(|server| server.act(|state| state.look_every)) {
         clock.sleep(pause).await;
-        let (asked, mut sent) = (clock.now(), None);
-        act(&mut |state| sent = state.look(id));
+        let asked = clock.now();
+        let sent = server.upgrade().and_then(|server| server.act(|state| state.look(id)));
         let Some(sent) = sent else { return };
         let Ok(answer) = sent else { continue };
         let is_answered = tokio::select! {
@@ -91,8 +87,8 @@ async fn look(server: Weak<Server>, id: ConnectionId, clock: Clock) {
             answer = answer => answer.is_ok_and(|answer| answer.is_ok()),
             () = clock.sleep(PATIENCE) => false,
         };
-        if is_answered {
-            act(&mut |state| state.show(id, asked));
+        if is_answered && let Some(server) = server.upgrade() {
+            server.act(|state| state.show(id, asked));
         }
     }
 }
@@ -127,8 +123,10 @@ impl Node for Connection {
 
     fn rename(&self, _: usize) -> BoxFuture<'static, Outcome<()>> {
         self.server.act(|state| {
-            let met = state.links.get(&self.id).and_then(|link| link.birth.clone());
-            state.rename(met.as_ref());
+            // The name of when the client connected: if the data have another name by now, somebody
+            // has renamed them before.
+            let birth = state.links.get(&self.id).and_then(|link| link.birth.clone());
+            state.life.rename(birth.as_ref(), state.now);
         });
         Box::pin(future::ready(Ok(())))
     }

@@ -116,7 +116,7 @@ async fn no_script_passes_until_the_ear_was_told() {
     let asks = move || outcomes.lock().unwrap().push(hasty.run(acquire("a:1")).now_or_never());
     assert!(listener.when_met.set(Box::new(asks)).is_ok());
     voter.restart_empty();
-    let refused = Some(Err(Cause::Unreachable("not met yet".into())));
+    let refused = Some(Err(Cause::Unreachable("not identified yet".into())));
     assert_eq!(*asked.lock().unwrap(), [refused]);
     assert_eq!(voter.commands_seen(), 0);
     assert_eq!(code(node.run(acquire("a:1")).await), 1);
