@@ -4,7 +4,7 @@ use std::{
     io::{self, Write},
     num::NonZeroUsize,
     process,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -23,7 +23,9 @@ use crate::{
     setup::{self, VoterOptions, settle},
 };
 
-/// For so long the voters remember the tokens of its locks: then nothing of it is left there.
+/// How long the voters remember the tokens of its locks.
+// Its locks are never used again: with ten minutes, a bench would leave thousands of keys behind
+// (`each_cycle_is_counted_and_nothing_is_left`).
 const MEMORY: Duration = Duration::from_secs(1);
 
 /// Measure how fast locks are taken and released
@@ -66,7 +68,7 @@ pub(crate) struct BenchOptions {
     voters: VoterOptions,
 }
 
-/// An hour, in nanoseconds: what takes longer counts as that.
+/// The longest time that is counted: an hour, in nanoseconds.
 const LONGEST: u64 = 3_600_000_000_000;
 
 pub(crate) async fn run(options: BenchOptions, console: &Console) -> Result<Code, Failure> {
@@ -82,6 +84,7 @@ pub(crate) async fn run(options: BenchOptions, console: &Console) -> Result<Code
 impl BenchOptions {
     async fn measure(&self, quorum: &Quorate, console: &Console) -> Result<Results, Failure> {
         let mut interrupts = Signals::listen(&INTERRUPTS)?;
+        // Before the load: under it, a round trip has the time in the queues of the servers, too.
         settle(quorum).await;
         let survey = quorum.survey().await;
         let load = Load {
@@ -90,7 +93,7 @@ impl BenchOptions {
             locks: self.locks.unwrap_or(self.tasks).get(),
             hold: self.hold,
         };
-        let tally = Arc::new(LoadTally::new());
+        let tally = Arc::new(Mutex::new(Measured::new()));
         let (stopped, stop) = watch::channel(false);
         let tasks = load.start(quorum, &tally, &stop);
         let started = clock::now();
@@ -104,11 +107,11 @@ impl BenchOptions {
             write_line("");
         }
         stopped.send_replace(true);
-        // Until all that was taken is given back.
+        // The tasks end by themselves, and are not aborted: each gives its lock back first.
         tasks.join_all().await;
         let round_trips = survey.voters.iter().map(|voter| voter.round_trip).collect();
         let tally = Arc::into_inner(tally).expect("all tasks have ended");
-        let measured = tally.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let measured = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Results { load, took, round_trips, measured })
     }
 }
@@ -128,9 +131,10 @@ impl Load {
     fn start(
         self,
         quorum: &Quorate,
-        tally: &Arc<LoadTally>,
+        tally: &Arc<Mutex<Measured>>,
         stop: &watch::Receiver<bool>,
     ) -> JoinSet<()> {
+        // Names of this run alone: two benches at the same time would wait for each other.
         let run = format!("quorate-bench:{}-{}", process::id(), clock::wall().as_millis());
         let mut tasks = JoinSet::new();
         for task in 0..self.tasks {
@@ -141,20 +145,20 @@ impl Load {
         tasks
     }
 
-    /// The first time of each task is not counted: the servers do not have the scripts yet.
     async fn repeat(
         self,
         quorum: &Quorate,
         name: &str,
-        tally: &LoadTally,
+        tally: &Mutex<Measured>,
         mut stop: watch::Receiver<bool>,
     ) {
+        // The first lock of each task is not counted: the servers may not have the scripts yet.
         let mut is_warm = false;
         loop {
             let asked = clock::now();
             let taken = tokio::select! {
+                // A stopped bench begins no further lock, also where one is free at once.
                 biased;
-                // Whoever stops it may have gone.
                 _ = stop.wait_for(|is_stopped| *is_stopped) => return,
                 taken = LockHeld::acquire(quorum, self.kind, name, Request::default()) => {
                     taken.map(|held| held.expect("no job"))
@@ -163,6 +167,8 @@ impl Load {
             let waited = clock::now().saturating_sub(asked);
             let released = match taken {
                 Ok(guard) => {
+                    // A lock that is held for an hour is given back when the user ends the bench
+                    // (`a_signal_ends_it_also_while_locks_are_held`).
                     if self.hold > Duration::ZERO {
                         let stopped = stop.wait_for(|is_stopped| *is_stopped);
                         let _ = time::timeout(self.hold, stopped).await;
@@ -172,19 +178,17 @@ impl Load {
                 }
                 Err(error) => Err(error),
             };
+            let mut measured = tally.lock().unwrap_or_else(PoisonError::into_inner);
             match released {
-                Ok(released) if is_warm => tally.note(waited, released),
+                Ok(released) if is_warm => measured.note(waited, released),
                 Ok(_) => is_warm = true,
-                Err(error) => tally.fail(error),
+                Err(error) => measured.fail(error),
             }
         }
     }
 }
 
-/// What the tasks have come to.
-struct LoadTally(Mutex<Measured>);
-
-/// Times in nanoseconds.
+/// What the tasks have measured: times in nanoseconds.
 struct Measured {
     lock: Histogram<u64>,
     release: Histogram<u64>,
@@ -192,33 +196,25 @@ struct Measured {
     latest_error: Option<Error>,
 }
 
-impl LoadTally {
+impl Measured {
     fn new() -> Self {
         let times = || Histogram::new_with_max(LONGEST, 3).expect("it has room for them");
-        let (lock, release) = (times(), times());
-        Self(Mutex::new(Measured { lock, release, failed: 0, latest_error: None }))
+        Self { lock: times(), release: times(), failed: 0, latest_error: None }
     }
 
-    fn measured(&self) -> MutexGuard<'_, Measured> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn note(&mut self, waited: Duration, released: Duration) {
+        self.lock.saturating_record(nanos(waited));
+        self.release.saturating_record(nanos(released));
     }
 
-    fn note(&self, waited: Duration, released: Duration) {
-        let measured = &mut *self.measured();
-        for (times, took) in [(&mut measured.lock, waited), (&mut measured.release, released)] {
-            times.saturating_record(nanos(took));
-        }
-    }
-
-    fn fail(&self, error: Error) {
-        let mut measured = self.measured();
-        measured.failed += 1;
-        measured.latest_error = Some(error);
+    fn fail(&mut self, error: Error) {
+        self.failed += 1;
+        self.latest_error = Some(error);
     }
 }
 
-/// One line, on a terminal. Never ends.
-async fn show_progress(time: Duration, tally: &LoadTally) {
+/// Draws one line on the terminal, again and again. Never ends.
+async fn show_progress(time: Duration, tally: &Mutex<Measured>) {
     const WIDTH: usize = 24;
     let started = clock::now();
     let mut interval = time::interval(Duration::from_millis(200));
@@ -227,12 +223,12 @@ async fn show_progress(time: Duration, tally: &LoadTally) {
         let passed = clock::now().saturating_sub(started).min(time);
         let done = share_of(passed, time, WIDTH);
         let (rest, seconds, all) = (WIDTH - done, passed.as_secs(), Short(time));
-        let cycles = tally.measured().lock.len();
+        let cycles = tally.lock().unwrap_or_else(PoisonError::into_inner).lock.len();
         write_line(&format!("[{:█<done$}{:rest$}] {seconds}s of {all}  {cycles} locks", "", ""));
     }
 }
 
-/// In place of the line that stands there. Where nobody reads it, nothing is to be done.
+/// Replaces the current line of the terminal.
 fn write_line(line: &str) {
     let mut stderr = io::stderr();
     let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());
@@ -241,9 +237,11 @@ fn write_line(line: &str) {
 /// The shape of what `--json` writes. A later one may have further fields under the same number.
 const VERSION: u32 = 1;
 
-/// How long the longest bar is.
+/// The length of the longest bar.
 const WIDTH: u64 = 40;
-/// Into how many steps the times are divided, each as many times as long as the one before.
+/// The number of steps between the shortest and the longest time.
+// Each is as many times as long as the one before: with steps of equal length, one slow lock of a
+// second leaves all others in the first step (`one_long_time_does_not_hide_how_the_others_differ`).
 const STEPS: i32 = 12;
 
 const PERCENTILES: [(&str, f64); 4] =
@@ -252,12 +250,12 @@ const PERCENTILES: [(&str, f64); 4] =
 struct Results {
     load: Load,
     took: Duration,
-    /// To each voter, before the load; none where it did not answer.
+    /// To each voter, before the load; `None` if it did not answer.
     round_trips: Vec<Option<Duration>>,
     measured: Measured,
 }
 
-/// How many times were longer than one bound, and no longer than another.
+/// How many of the times are longer than `from`, and no longer than `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     from: u64,
@@ -356,12 +354,12 @@ fn summary(times: &Histogram<u64>) -> Value {
     })
 }
 
-/// Steps from the shortest time to the longest. A few very long times do not make the others too
-/// coarse: what is longer than 99.9 % is in the last step.
+/// Steps from the shortest time to the longest.
 fn steps(times: &Histogram<u64>) -> Vec<Step> {
     if times.is_empty() {
         return Vec::new();
     }
+    // The longest thousandth is one step: a few very long times do not make the others too coarse.
     let (shortest, most, longest) =
         (times.min().max(1), times.value_at_percentile(99.9), times.max());
     let secs = |nanos| Duration::from_nanos(nanos).as_secs_f64();

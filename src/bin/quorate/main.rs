@@ -1,8 +1,10 @@
 //! `quorate`: holds a lock while a command runs, and shows operators how their voters are.
 //!
-//! It is written against the public interface of the library, as any other program. Each
-//! subcommand is a module with its options and a function `run`; [`CommandLine`] names them all.
+//! It only uses the public interface of the library. Each subcommand is a module with its options
+//! and a function `run`; [`CommandLine`] names them all.
 
+// A command ends in time by signals to its process group, and a watcher leads a session of its own:
+// Windows has neither.
 #[cfg(not(unix))]
 compile_error!("the program `quorate` needs Unix: process groups and signals");
 
@@ -27,7 +29,7 @@ mod try_out;
 
 use std::{env, ffi::OsString, iter, path::PathBuf, process::ExitCode};
 
-use clap::{ArgAction, Args, CommandFactory, Parser};
+use clap::{ArgAction, CommandFactory, Parser};
 use clap_complete::Shell;
 use tokio::runtime::Builder;
 
@@ -75,35 +77,37 @@ enum Subcommand {
     Break(break_hold::BreakOptions),
     CopyOnce(copy_once::CopyOnceOptions),
     Bench(bench::BenchOptions),
-    Try(try_out::TryOptions),
-    Completions(CompletionsOptions),
-    Man(ManOptions),
-}
-
-/// Print the completions for a shell
-#[derive(Debug, Args)]
-#[command(after_help = "\
+    /// Start three servers on this machine, to try locks with
+    ///
+    /// Says what to export in another terminal, and what to try there. Needs `redis-server` or
+    /// `valkey-server` in PATH. The servers listen to 127.0.0.1 alone, for whoever has their
+    /// password: it is in a file that only you can read. They end with this command; so do their
+    /// data.
+    Try,
+    /// Print the completions for a shell
+    #[command(after_help = "\
 Examples:
   quorate completions bash > ~/.local/share/bash-completion/completions/quorate
   quorate completions fish > ~/.config/fish/completions/quorate.fish")]
-struct CompletionsOptions {
-    /// The shell
-    shell: Shell,
-}
-
-/// Write the man pages, one for each command
-#[derive(Debug, Args)]
-#[command(after_help = "\
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the man pages, one for each command
+    #[command(after_help = "\
 Examples:
   quorate man /usr/local/share/man/man1
   quorate man . && man ./quorate-run.1")]
-struct ManOptions {
-    /// The folder in which quorate.1, quorate-run.1 and so on are written; it is made if needed
-    folder: PathBuf,
+    Man {
+        /// The folder in which quorate.1, quorate-run.1 and so on are written; it is made if needed
+        folder: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    // Before the command line is read: this process may be a watcher or the first step of a
+    // command, whose arguments are no options of this program.
     if let Some(code) = run::hidden(&arguments) {
         return code.into();
     }
@@ -112,12 +116,14 @@ fn main() -> ExitCode {
     let line = match CommandLine::try_parse_from(arguments) {
         Ok(line) => line,
         Err(error) => {
-            // What `--help` and `--version` print is no error. Where nobody reads it, nothing is
-            // to be done.
+            // clap gives `--help` and `--version` as errors, too. A reader that is gone misses
+            // nothing.
             let _ = error.print();
             return if error.use_stderr() { Code::Usage } else { Code::Fine }.into();
         }
     };
+    // The first -v of these two shows more columns. The log begins with the second: in a picture
+    // that is drawn in place there is no room for it.
     let has_more = matches!(line.subcommand, Subcommand::Status(_) | Subcommand::Doctor(_));
     let console = Console::new(line.quiet, line.verbose.saturating_sub(u8::from(has_more)));
     dispatch(line, keeps, &console).unwrap_or_else(|failure| {
@@ -128,8 +134,8 @@ fn main() -> ExitCode {
 
 fn dispatch(line: CommandLine, keeps: bool, console: &Console) -> Result<ExitCode, Failure> {
     let shows_all = line.verbose > 0;
-    // On this thread: a process that the kernel ends with its parent ends with the thread that
-    // started it.
+    // On this thread: the kernel kills a process with its parent (`PR_SET_PDEATHSIG`) when the
+    // thread ends that started it, and a worker of a runtime may end sooner than this process.
     let here = &mut Builder::new_current_thread();
     match line.subcommand {
         Subcommand::Run(options) => on(here, run::run(options, console)),
@@ -145,13 +151,13 @@ fn dispatch(line: CommandLine, keeps: bool, console: &Console) -> Result<ExitCod
         Subcommand::Doctor(options) => on(here, doctor::run(options, shows_all)),
         Subcommand::Break(options) => on(here, break_hold::run(options, console)),
         Subcommand::CopyOnce(options) => on(here, copy_once::run(options)),
-        // As in a service.
+        // On all cores, as a service that locks.
         Subcommand::Bench(options) => {
             on(&mut Builder::new_multi_thread(), bench::run(options, console))
         }
-        Subcommand::Try(options) => on(here, try_out::run(options, console)),
-        Subcommand::Completions(options) => completions(&options),
-        Subcommand::Man(ManOptions { folder }) => {
+        Subcommand::Try => on(here, try_out::run(console)),
+        Subcommand::Completions { shell } => completions(shell),
+        Subcommand::Man { folder } => {
             let written = man::write(CommandLine::command(), &folder);
             written.map_err(Failure::system(folder.display()))?;
             Ok(Code::Fine.into())
@@ -165,14 +171,15 @@ fn on(
 ) -> Result<ExitCode, Failure> {
     let runtime = runtime.enable_all().build().map_err(Failure::system("the runtime"))?;
     let result = runtime.block_on(task);
-    // Nobody waits for what still hangs in the background.
+    // Without waiting: a file that hangs may keep a thread of the pool for ever.
     runtime.shutdown_background();
     result.map(Into::into)
 }
 
-fn completions(options: &CompletionsOptions) -> Result<ExitCode, Failure> {
+fn completions(shell: Shell) -> Result<ExitCode, Failure> {
+    // Not to standard output itself: clap panics when its reader has gone.
     let mut text = Vec::new();
-    clap_complete::generate(options.shell, &mut CommandLine::command(), "quorate", &mut text);
+    clap_complete::generate(shell, &mut CommandLine::command(), "quorate", &mut text);
     screen::print_bytes(&text)?;
     Ok(Code::Fine.into())
 }

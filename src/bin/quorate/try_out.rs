@@ -1,6 +1,6 @@
 //! `quorate try`: three servers on this machine, to try locks with.
 //!
-//! They are one process group, which a [`Watcher`] kills where this process cannot.
+//! They are one process group, which a [`Watcher`] kills if this process is killed.
 
 use std::{
     env,
@@ -14,7 +14,6 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
 use nix::{
     sys::signal::{Signal, killpg},
     unistd::Pid,
@@ -29,23 +28,16 @@ use crate::{
     screen::{self, Frame, Tone},
 };
 
-/// Start three servers on this machine, to try locks with
-///
-/// Says what to export in another terminal, and what to try there. Needs `redis-server` or
-/// `valkey-server` in PATH. The servers listen to 127.0.0.1 alone, for whoever has their password:
-/// it is in a file that only you can read. They end with this command; so do their data.
-#[derive(Debug, Args)]
-pub(crate) struct TryOptions {}
-
 const COUNT: usize = 3;
 
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
 
-/// Below the ports that systems give to the other end of a connection: a client that tries to reach
-/// a dead server never meets itself.
+// Below the ports that systems give to the near end of a connection. There, a client that tries to
+// reach a dead server can connect to itself.
 const PORTS: RangeInclusive<u16> = 7001..=7999;
 
-/// What locks rely on in `deploy/redis.conf`, which is no part of the crate.
+// The lines of `deploy/redis.conf` that locks rely on. The file itself is no part of the crate, so
+// `its_servers_are_set_up_as_redis_conf_says` compares them.
 const SETTINGS: [[&str; 2]; 7] = [
     ["--bind", "127.0.0.1"],
     ["--maxmemory", "256mb"],
@@ -56,29 +48,30 @@ const SETTINGS: [[&str; 2]; 7] = [
     ["--save", ""],
 ];
 
-/// For so long a server may take to start.
+/// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// In the folder of each server.
+/// The file of a server's log, in the folder of the server.
 const LOG: &str = "log";
-/// What it says there when it listens.
+/// A server logs this when it listens.
 const READY: &str = "Ready to accept connections";
 
-// In the folder of all, which nobody else can read. No command line has the password.
-
-/// Who may log in to the servers.
+/// The file of the users, in the folder of all servers.
+// In files of a private folder: others can read command lines in the list of processes.
 const USERS: &str = "users.acl";
 const PASSWORD: &str = "password";
 
-/// Of the clients, as in `deploy/users.acl`, and `scan` for `quorate status`. Whoever gets to know
-/// the password can do nothing else: such as who listens where a server was killed.
+// The rights of clients in `deploy/users.acl`, and `scan` for `quorate status`. No more than that:
+// when the user kills a server, as step 2 suggests, another program can listen on its port and hear
+// the password (`another_user_of_the_machine_can_do_nothing_with_its_servers`).
 const RIGHTS: &str = "resetkeys resetchannels ~quorate:{* &quorate:{* &quorate:calls:* -@all \
     +hello +client|id +select +ping +info +config|get +eval +evalsha +subscribe +unsubscribe +get \
     +set +hset +hget +hgetall +hdel +hexists +pttl +pexpire +pexpireat +exists +del +publish +time \
     +zadd +zrem +zscore +zrank +zcard +zcount +zrange +zrangebyscore +scan";
 
-pub(crate) async fn run(_: TryOptions, console: &Console) -> Result<Code, Failure> {
+pub(crate) async fn run(console: &Console) -> Result<Code, Failure> {
+    // Before the servers: a Ctrl-C while they start must not leave some behind.
     let mut interrupts = Signals::listen(&INTERRUPTS)?;
     tokio::select! {
         _ = interrupts.next() => Ok(Code::Fine),
@@ -86,7 +79,7 @@ pub(crate) async fn run(_: TryOptions, console: &Console) -> Result<Code, Failur
     }
 }
 
-/// Until all servers have ended, which is a failure. They end with this future, too.
+/// Runs the servers until all have ended, which is a failure. Dropping the future ends them.
 async fn serve(console: &Console) -> Result<Code, Failure> {
     let mut ended = Signals::listen(&[Signal::SIGCHLD])?;
     let mut servers = Servers::start(installed()?).await?;
@@ -98,7 +91,7 @@ async fn serve(console: &Console) -> Result<Code, Failure> {
     Err(Failure::new(Code::Unavailable, "all servers have ended"))
 }
 
-/// The first program that is there.
+/// The first program that is installed.
 fn installed() -> Result<&'static str, Failure> {
     for program in PROGRAMS {
         match Command::new(program).arg("--version").stdout(Stdio::null()).status() {
@@ -134,17 +127,19 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
+            // From its first moment, so that no server is left if this process is killed right now.
             .process_group(group.as_raw())
             .spawn()?;
         Ok(Self { port, process })
     }
 }
 
-/// Their processes and their data end with the value.
+/// The servers. Their processes and their data end with the value.
 struct Servers {
     running: Vec<Server>,
-    /// Leads their group, which is watched before there is a server. It waits at its gate for ever,
-    /// and ends with this process.
+    /// Leads the process group of the servers.
+    // A group needs a process, and the watcher has to know the group before there is a server. This
+    // one waits at its gate for ever, and ends with this process.
     leader: WaitingCommand,
     watcher: Watcher,
     folder: PrivateFolder,
@@ -180,13 +175,15 @@ impl Servers {
         Ok(servers)
     }
 
-    /// There is none more where another process has taken the port meanwhile.
+    /// Starts a server, unless another process has taken the port by now.
     async fn start_one(&mut self, program: &str, port: u16) -> Result<(), Failure> {
         let folder = self.folder.path();
         let server = Server::spawn(program, port, folder, self.leader.group());
         let mut server = server.map_err(Failure::system(PROGRAMS[0]))?;
         let until = clock::now() + PATIENCE;
         loop {
+            // Asked before the log is read: a server that ends in between has written its last
+            // line.
             let has_ended = !matches!(server.process.try_wait(), Ok(None));
             let log = folder.join(port.to_string()).join(LOG);
             let log = fs::read_to_string(log).unwrap_or_default();
@@ -239,7 +236,7 @@ export QUORATE_PASSWORD_FILE='{password}'
         );
         let mut frame = Frame::default();
         for line in text.lines() {
-            // What is to be copied stays as it is.
+            // Lines to copy are not broken: a shell would run the halves.
             if line.starts_with("export ") || line.starts_with(' ') {
                 frame.line(Tone::Plain, line);
             } else {
@@ -251,7 +248,7 @@ export QUORATE_PASSWORD_FILE='{password}'
         frame.shown(false)
     }
 
-    /// Says which have ended.
+    /// Warns of servers that have ended.
     fn look(&mut self, console: &Console) {
         let has_ended = |server: &mut Server| matches!(server.process.try_wait(), Ok(Some(_)));
         let ended: Vec<_> = self.running.extract_if(.., has_ended).collect();
@@ -272,7 +269,7 @@ impl Drop for Servers {
         for server in &mut self.running {
             let _ = server.process.wait();
         }
-        // Here is nothing left for it to end.
+        // The servers are gone, and the folder goes with this value.
         self.watcher.kill();
     }
 }

@@ -1,8 +1,11 @@
-//! One client: what it asks for, what it holds, and what ends that.
+//! One client of the agent: its requests, its holds, and how they end.
 //!
-//! A hold ends by its release, by its loss, at once when its process dies, and otherwise at the
-//! deadline that the client was told last: if it does not answer any more, if its connection is gone
-//! or if the agent is being shut down.
+//! A hold ends
+//!
+//! - when it is released or lost;
+//! - at once when its process dies;
+//! - at the deadline that the client got last, if the client does not answer any more, if its
+//!   connection is gone, or if the agent is being shut down.
 
 use std::{
     collections::HashMap, future::pending, io, mem, panic::AssertUnwindSafe, sync::Arc,
@@ -33,22 +36,24 @@ use crate::{
     lock::{LockHeld, LockKind},
 };
 
-/// In bytes. Nobody has a reason to send a longer line.
+// The limits of what one client can take from the others.
+
+/// The longest line, in bytes.
 const LONGEST_LINE: usize = 64 * 1024;
-/// So much is read at once.
+/// How much is read at once.
 const BUFFER: usize = 4 * 1024;
-/// So much may wait for a client that does not read.
+/// How much may wait for a client that does not read.
 const MOST_UNREAD: usize = 1024 * 1024;
-/// Holds, and calls under way.
+/// How many holds and calls a client may have.
 const MOST_OPEN: usize = 1024;
 
 /// Why nothing is acquired any more.
 const CLOSING: &str = "the agent is being shut down";
 
-/// What all connections have in common.
+/// What all connections share.
 pub(super) struct Service {
     pub(super) quorum: Quorate,
-    /// Of locks that are asked for without one.
+    /// The lease of locks that are asked for without one.
     pub(super) lease: Duration,
     /// Turns true when the agent is to end.
     pub(super) closes: watch::Receiver<bool>,
@@ -57,7 +62,7 @@ pub(super) struct Service {
 pub(super) struct Connection {
     service: Arc<Service>,
     closes: watch::Receiver<bool>,
-    /// None: it is over, and what is left are holds and calls.
+    /// `None`: the connection has ended, and only holds and calls are left.
     stream: Option<Stream>,
     peer: Peer,
     peer_is_dead: bool,
@@ -70,16 +75,17 @@ pub(super) struct Connection {
     holds: Holds,
     losses: FuturesUnordered<BoxFuture<'static, (u64, Error)>>,
     calls: SelectAll<BoxStream<'static, Done>>,
-    /// The calls that can be given up.
+    /// The calls that can be cancelled.
     waiting: HashMap<u64, AbortHandle>,
     pings: u64,
     /// The ping that was not answered yet.
+    // While there is one, no deadline of this client moves.
     unanswered: Option<u64>,
 }
 
-/// What became of a call.
+/// The result of a call.
 enum Done {
-    /// None: the firing was done before.
+    /// With `None`, the firing was done before.
     Acquired {
         id: u64,
         call: Box<Acquire>,
@@ -135,10 +141,11 @@ impl Connection {
         }
     }
 
-    /// Until it is over, and nothing is held or under way any more.
+    /// Serves until the connection has ended, and nothing is held or under way any more.
     pub(super) async fn serve(mut self) {
         if AssertUnwindSafe(self.work()).catch_unwind().await.is_err() {
-            // What a defect ends is an end of the connection: the client relies on its holds.
+            // The guards must not be dropped yet: a client whose connection ends still relies on
+            // its holds, until their deadlines (`a_defect_releases_nothing_before_the_deadline`).
             self.hang_up();
             time::sleep(self.holds.until_last()).await;
         }
@@ -149,17 +156,18 @@ impl Connection {
             match self.next().await {
                 Happened::Read(Ok(length)) if length > 0 => {
                     self.input.extend_from_slice(&self.buffer[..length]);
-                    self.hear();
+                    self.read_lines();
                 }
                 Happened::Read(_) | Happened::Written(Err(_) | Ok(0)) => self.hang_up(),
                 Happened::Written(Ok(length)) => drop(self.output.drain(..length)),
                 Happened::Done(done) => self.done(done),
                 Happened::Lost(hold, why) => self.lost(hold, why),
                 Happened::Looks => self.look(),
-                Happened::Died => self.bury(),
+                Happened::Died => self.release_all_of_dead(),
                 Happened::Closes => self.close(),
             }
         }
+        // Without waiting: a client that does not read must not put off the end of the agent.
         if let Some(stream) = &self.stream {
             stream.write_now(&self.output);
         }
@@ -187,46 +195,46 @@ impl Connection {
             }
         };
         let closes = async { drop(closes.wait_for(|closes| *closes).await) };
-        // The end of the last call is an event, too: all may be over then.
+        // The end of the last call is an event, too: nothing may be left then.
         let any_call = !calls.is_empty();
         let done = calls.next().map(|done| done.unwrap_or(Done::LetGo));
         tokio::select! {
+            // In the order of what others wait for: a dead process frees its locks first.
             biased;
             () = peer.died(), if !self.peer_is_dead => Happened::Died,
             done = done, if any_call => Happened::Done(done),
             Some((hold, why)) = losses.next(), if !losses.is_empty() => Happened::Lost(hold, why),
             written = write => Happened::Written(written),
-            // Before more is heard: a client that says much puts off no end.
+            // Before more is read: a client that sends all the time puts off no deadline.
             () = time::sleep(look.unwrap_or_default()), if look.is_some() => Happened::Looks,
             () = closes, if !self.is_closing => Happened::Closes,
             read = read => Happened::Read(read),
         }
     }
 
-    // What it says.
+    // What the client sends.
 
-    fn hear(&mut self) {
+    fn read_lines(&mut self) {
         let input = mem::take(&mut self.input);
         for line in input.split_inclusive(|byte| *byte == b'\n') {
-            let Some(line) = line.strip_suffix(b"\n") else {
-                self.input = line.to_vec();
-                break;
-            };
-            // A line may have ended it.
-            if self.stream.is_some() {
-                self.hear_line(line);
+            // A line before may have ended the connection.
+            if self.stream.is_none() {
+                return;
             }
-        }
-        if self.input.len() > LONGEST_LINE {
-            self.refuse(&Refusal::protocol(format!("a line has at most {LONGEST_LINE} bytes")));
+            let whole = line.strip_suffix(b"\n");
+            // Also while the line is not complete: it would grow for ever.
+            if whole.unwrap_or(line).len() > LONGEST_LINE {
+                let why = format!("a line has at most {LONGEST_LINE} bytes");
+                return self.refuse(&Refusal::protocol(why));
+            }
+            match whole {
+                Some(line) => self.read_line(line),
+                None => self.input = line.to_vec(),
+            }
         }
     }
 
-    fn hear_line(&mut self, line: &[u8]) {
-        if line.len() > LONGEST_LINE {
-            return self
-                .refuse(&Refusal::protocol(format!("a line has at most {LONGEST_LINE} bytes")));
-        }
+    fn read_line(&mut self, line: &[u8]) {
         if !mem::replace(&mut self.is_greeted, true) {
             match wire::check_greeting(line) {
                 Ok(()) => self.say(&wire::greeting(clock::monotonic())),
@@ -248,7 +256,7 @@ impl Connection {
         }
     }
 
-    /// The answer, if it is known at once.
+    /// Begins a call, or answers it at once.
     fn call(&mut self, id: u64, call: Call) -> Result<Option<Value>, Refusal> {
         if self.waiting.contains_key(&id) {
             return Err(Refusal::protocol(format!("request {id} is still open")));
@@ -277,7 +285,7 @@ impl Connection {
         self.check_room()?;
         let quorum = self.service.quorum.clone();
         let acquired = async move {
-            // It was looked at above.
+            // Read twice, as the kind borrows from the call: it was checked above.
             let kind = call.lock_kind().unwrap_or(LockKind::Mutex);
             let result = LockHeld::acquire(&quorum, kind, &call.name, call.request()).await;
             Done::Acquired { id, call, result }
@@ -363,17 +371,17 @@ impl Connection {
         self.held(hold)?;
         let held = self.holds.remove(hold).expect("it was there");
         Arc::try_unwrap(held.lock).map_err(|_shared| {
-            // Whoever extends it drops it.
+            // The extension has the last reference then, and drops the guard, which releases it.
             Refusal::new("invalid", format!("hold {hold} was being extended; it is released"))
         })
     }
 
-    /// Goes on also without the connection.
+    /// Runs a call to its end, also without the connection.
     fn later(&mut self, call: impl Future<Output = Done> + Send + 'static) {
         self.calls.push(stream::once(call).boxed());
     }
 
-    /// Ends with the connection.
+    /// Runs a call until it ends, is cancelled, or the connection ends.
     fn until_cancelled(&mut self, id: u64, call: impl AnyStream<Item = Done> + Send + 'static) {
         let (call, handle) = abortable(call);
         self.waiting.insert(id, handle);
@@ -390,8 +398,8 @@ impl Connection {
                 self.say(&wire::answer(id, answer));
             }
             Done::Extended { id, hold, lease, result } => {
-                let told = |()| self.holds.get(hold).map(|held| held.tell_extended(lease));
-                let answer = result.map(told).map(|told| json!({ "deadline_us": told }));
+                let deadline = |()| self.holds.get(hold).map(|held| held.extend_deadline(lease));
+                let answer = result.map(deadline).map(|at| json!({ "deadline_us": at }));
                 self.say(&wire::answer(id, answer.map_err(Refusal::from)));
             }
             Done::Answered { id, result } => {
@@ -409,7 +417,7 @@ impl Connection {
     ) -> Result<Value, Error> {
         let Some(lock) = result? else { return Ok(json!({ "passed": true })) };
         if self.stream.is_none() {
-            // Nobody will hear of it.
+            // The client cannot get the answer, so it does not rely on the hold.
             self.let_go(Arc::new(lock));
             return Ok(Value::Null);
         }
@@ -420,31 +428,34 @@ impl Connection {
         let (held, deadline_us) = Held::new(lock, call.kind, outlives, lease);
         let hold = self.holds.insert(held);
         self.losses.push(lost.map(move |why| (hold, why)).boxed());
-        let mut told = json!({ "hold": hold, "hold_id": hold_id, "deadline_us": deadline_us });
+        let mut answer = json!({ "hold": hold, "hold_id": hold_id, "deadline_us": deadline_us });
         if let Some(token) = token {
-            told["token"] = json!(token);
+            answer["token"] = json!(token);
         }
         if let Some(slot) = slot {
-            told["slot"] = json!(slot);
+            answer["slot"] = json!(slot);
         }
-        Ok(told)
+        Ok(answer)
     }
 
     fn lost(&mut self, hold: u64, why: Error) {
-        // One that was released ends as well.
+        // A hold that was released ends, too: its client has the answer to that.
         if self.holds.remove(hold).is_some() {
             self.say(&wire::lost(hold, &Refusal::from(why)));
         }
     }
 
     fn look(&mut self) {
+        // Only the deadlines of a client that answers move. One that is stopped (`SIGSTOP`, a
+        // blocked event loop) loses its holds, and others get the locks
+        // (`a_stopped_program_loses_its_lock_at_its_deadline_and_others_keep_theirs`).
         let lives = self.stream.is_some() && self.unanswered.is_none() && !self.is_closing;
-        let Look { deadlines, ending, over } = self.holds.look(lives);
+        let Look { deadlines, ending, expired } = self.holds.look(lives);
         for hold in ending {
             self.say(&wire::ending(hold));
         }
         let why = if self.is_closing { CLOSING } else { "its program did not answer" };
-        for (hold, held) in over {
+        for (hold, held) in expired {
             let why = format!("hold {} was released at its deadline: {why}", held.lock.hold());
             self.say(&wire::lost(hold, &Refusal::new("lost", why)));
             self.let_go(held.lock);
@@ -456,33 +467,35 @@ impl Connection {
         }
     }
 
-    /// Its process has died.
-    fn bury(&mut self) {
+    /// Ends the connection of a process that has died, and releases what it held.
+    fn release_all_of_dead(&mut self) {
         self.peer_is_dead = true;
         self.hang_up();
-        for held in self.holds.take_those_of_the_dead() {
+        for held in self.holds.take_ending_with_process() {
             self.let_go(held.lock);
         }
     }
 
-    /// The agent is to end.
+    /// Ends waiting calls, and warns of the end of all holds: the agent is to end.
     fn close(&mut self) {
+        // Nothing is released: the client ends its work until the deadlines, which move no more.
         self.is_closing = true;
         for (id, call) in mem::take(&mut self.waiting) {
             call.abort();
             let why = Refusal::new("closed", CLOSING);
             self.say(&wire::answer(id, Err(why)));
         }
-        for hold in self.holds.all_end() {
+        for hold in self.holds.mark_all_ending() {
             self.say(&wire::ending(hold));
         }
     }
 
-    /// Gives it back. Whoever still extends it does so at last.
+    /// Releases a lock for which no client waits.
     fn let_go(&mut self, lock: Arc<LockHeld>) {
         self.later(async move {
+            // If an extension still has it, the extension drops the guard, which releases the lock.
             if let Some(lock) = Arc::into_inner(lock) {
-                // What no majority has confirmed goes on in the background.
+                // Nobody is left to hear of an error, and the release is repeated anyway.
                 let _ = lock.release().await;
             }
             Done::LetGo
@@ -493,9 +506,11 @@ impl Connection {
         if self.stream.is_none() {
             return;
         }
-        // To a buffer, and of numbers and texts: it cannot fail.
+        // Into memory, and with keys that are texts: it cannot fail.
         let _ = serde_json::to_writer(&mut self.output, what);
         self.output.push(b'\n');
+        // A client that does not read cannot answer a ping either
+        // (`a_program_that_does_not_read_is_closed_and_its_locks_go_with_its_deadline`).
         if self.output.len() > MOST_UNREAD {
             self.hang_up();
         }
@@ -510,7 +525,7 @@ impl Connection {
         self.hang_up();
     }
 
-    /// The connection is over. Its holds stay until their deadlines.
+    /// Ends the connection. Its holds stay until their deadlines.
     fn hang_up(&mut self) {
         self.stream = None;
         self.input.clear();
@@ -547,7 +562,7 @@ mod tests {
         let mut connection = Connection::new(&service, stream, Peer::of(None));
         let lock = LockHeld::acquire(&service.quorum, LockKind::Mutex, "a", Request::default());
         let lock = lock.await.unwrap().expect("it is no firing");
-        let (held, told_us) = Held::new(lock, KindName::Mutex, false, lease);
+        let (held, deadline_us) = Held::new(lock, KindName::Mutex, false, lease);
         connection.holds.insert(held);
         connection.later(async { panic!("a defect") });
         let next = async {
@@ -555,6 +570,7 @@ mod tests {
             wire::micros(clock::monotonic())
         };
         let ((), at) = join(connection.serve(), next).await;
-        assert!(told_us <= at && at < told_us + 1_000_000, "had at {at}, told {told_us}");
+        let in_time = deadline_us <= at && at < deadline_us + 1_000_000;
+        assert!(in_time, "had at {at}, the deadline was {deadline_us}");
     }
 }

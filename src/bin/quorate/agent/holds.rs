@@ -1,20 +1,20 @@
-//! What one client holds, and until when it relies on each hold: the deadline that it was told last.
+//! What one client holds, and until when it relies on each hold: the deadline that it got last.
 //!
-//! The library may have renewed a hold beyond that. It is given back at the told deadline all the
-//! same, as the client trusts no other.
+//! The library may have renewed a hold for longer. It is released at the client's deadline even so:
+//! from then on the client does not rely on it, and others need not wait.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::wire::{KindName, micros};
 use crate::{clock, lock::LockHeld};
 
-/// The longest time that a program has to end its work before a loss. The library gives leaders as
-/// much.
+/// The longest time that a program has to end its work before a loss.
+// As long as the library gives to leaders (`Leadership::ending`).
 const GRACE: Duration = Duration::from_secs(10);
-/// How often a client is looked after, at the least and at the most.
+/// The shortest and the longest time between two pings of a client.
 const BEAT: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(2_500)];
 
-/// By so much two deadlines may differ that are one.
+/// The longest difference between two deadlines of the same moment.
 const MOMENT: Duration = Duration::from_millis(10);
 
 pub(super) struct Held {
@@ -23,7 +23,9 @@ pub(super) struct Held {
     /// It stays until its deadline if its process dies.
     pub(super) outlives: bool,
     lease: Duration,
-    told: Duration,
+    /// The deadline that its client got last.
+    deadline: Duration,
+    /// Whether its client was warned of its end.
     is_ending: bool,
 }
 
@@ -35,43 +37,45 @@ impl Held {
         outlives: bool,
         lease: Duration,
     ) -> (Self, u64) {
-        let (lock, told) = (Arc::new(lock), Duration::ZERO);
-        let mut held = Self { lock, kind, outlives, lease, told, is_ending: false };
-        let deadline_us = held.tell();
+        let (lock, deadline) = (Arc::new(lock), Duration::ZERO);
+        let mut held = Self { lock, kind, outlives, lease, deadline, is_ending: false };
+        let deadline_us = held.move_deadline();
         (held, deadline_us)
     }
 
     /// The deadline to send to the client: the library's, on the clock that both can read.
-    /// No later than it was told before, if that was later.
-    pub(super) fn tell(&mut self) -> u64 {
-        // The clock first: what passes in between makes it earlier.
+    pub(super) fn move_deadline(&mut self) -> u64 {
+        // The clock first: time that passes in between makes the deadline earlier (law 2).
         let now = clock::monotonic();
         let deadline = micros(now + self.lock.remaining());
-        self.told = self.told.max(Duration::from_micros(deadline));
-        micros(self.told)
+        // Never back: the client relies on the later one already, and releasing at an earlier one
+        // would let another in beside it.
+        self.deadline = self.deadline.max(Duration::from_micros(deadline));
+        micros(self.deadline)
     }
 
-    /// After an extension.
-    pub(super) fn tell_extended(&mut self, lease: Duration) -> u64 {
+    pub(super) fn extend_deadline(&mut self, lease: Duration) -> u64 {
         self.lease = self.lease.max(lease);
-        self.tell()
+        self.move_deadline()
     }
 }
 
-/// What is to be said of the holds, and done with them.
+/// What a look at the holds found: holds by their numbers.
 #[derive(Default)]
 pub(super) struct Look {
+    /// The new deadlines to send.
     pub(super) deadlines: Vec<(u64, u64)>,
+    /// The holds whose client is to be warned.
     pub(super) ending: Vec<u64>,
-    /// Their deadline has come.
-    pub(super) over: Vec<(u64, Held)>,
+    /// The holds to release: their deadline has come.
+    pub(super) expired: Vec<(u64, Held)>,
 }
 
 #[derive(Default)]
 pub(super) struct Holds {
     held: HashMap<u64, Held>,
     latest: u64,
-    /// When to look after them next.
+    /// When to look next.
     next: Option<Duration>,
 }
 
@@ -84,10 +88,11 @@ impl Holds {
         self.held.len()
     }
 
-    /// Its number.
+    /// Adds a hold, and returns its number.
     pub(super) fn insert(&mut self, held: Held) -> u64 {
+        // Never used again: a late request for a hold that has ended must not reach another one.
         self.latest += 1;
-        let look = (clock::monotonic() + beat(held.lease)).min(held.told);
+        let look = (clock::monotonic() + beat(held.lease)).min(held.deadline);
         self.next = Some(self.next.map_or(look, |next| next.min(look)));
         self.held.insert(self.latest, held);
         self.latest
@@ -101,8 +106,8 @@ impl Holds {
         self.held.remove(&hold)
     }
 
-    /// Those that end with their process.
-    pub(super) fn take_those_of_the_dead(&mut self) -> Vec<Held> {
+    /// Takes the holds that end with their process.
+    pub(super) fn take_ending_with_process(&mut self) -> Vec<Held> {
         self.held.extract_if(|_, held| !held.outlives).map(|(_, held)| held).collect()
     }
 
@@ -114,7 +119,7 @@ impl Holds {
 
     /// How long a client may rely on any of them.
     pub(super) fn until_last(&self) -> Duration {
-        let last = self.held.values().map(|held| held.told).max().unwrap_or_default();
+        let last = self.held.values().map(|held| held.deadline).max().unwrap_or_default();
         last.saturating_sub(clock::monotonic())
     }
 
@@ -122,37 +127,42 @@ impl Holds {
     pub(super) fn look(&mut self, renews: bool) -> Look {
         let now = clock::monotonic();
         let (mut look, mut next) = (Look::default(), None::<Duration>);
-        // A hold that the library ends at the same moment has the library's reason.
-        let is_over = |held: &Held| now >= held.told && held.lock.remaining() > MOMENT;
-        look.over = self.held.extract_if(|_, held| is_over(held)).collect();
+        // A hold that the library ends at the same moment is left to it: the client then gets the
+        // library's reason for the loss.
+        let has_expired = |held: &Held| now >= held.deadline && held.lock.remaining() > MOMENT;
+        look.expired = self.held.extract_if(|_, held| has_expired(held)).collect();
         for (id, held) in &mut self.held {
-            let before = held.told;
-            if renews && Duration::from_micros(held.tell()) > before {
-                look.deadlines.push((*id, micros(held.told)));
+            let before = held.deadline;
+            if renews && Duration::from_micros(held.move_deadline()) > before {
+                look.deadlines.push((*id, micros(held.deadline)));
             }
-            let is_ending = held.told.saturating_sub(now) <= GRACE.min(held.lease / 3);
+            let is_ending = held.deadline.saturating_sub(now) <= GRACE.min(held.lease / 3);
             if is_ending && !held.is_ending {
                 look.ending.push(*id);
             }
             held.is_ending = is_ending;
-            let again = (now + beat(held.lease)).min(held.told).max(now + MOMENT / 10);
+            // At least a millisecond later: a hold that is left to the library has no time left,
+            // and would be looked at without a pause.
+            let again = (now + beat(held.lease)).min(held.deadline).max(now + MOMENT / 10);
             next = Some(next.map_or(again, |next| next.min(again)));
         }
         self.next = next;
         look
     }
 
-    /// All that were not said to end before.
-    pub(super) fn all_end(&mut self) -> Vec<u64> {
-        let fresh = self.held.iter_mut().filter(|(_, held)| !held.is_ending);
+    /// Marks all holds as ending, and returns those whose client was not warned before.
+    pub(super) fn mark_all_ending(&mut self) -> Vec<u64> {
+        let quiet = self.held.iter_mut().filter(|(_, held)| !held.is_ending);
         let mark = |(id, held): (&u64, &mut Held)| {
             held.is_ending = true;
             *id
         };
-        fresh.map(mark).collect()
+        quiet.map(mark).collect()
     }
 }
 
 fn beat(lease: Duration) -> Duration {
+    // The library renews after a third of the lease. So a client has the new deadline soon after
+    // that, with time for several pings before the old one.
     (lease / 12).clamp(BEAT[0], BEAT[1])
 }

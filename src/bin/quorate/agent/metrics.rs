@@ -11,35 +11,32 @@ use crate::{
     http::{Answer, Pages},
 };
 
-/// How often what was measured is summed up, also if nobody reads it.
+/// How often the recorder adds up what was measured.
+// Also if nobody asks: until then it keeps each single value of a histogram.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-pub(super) struct Metrics(PrometheusHandle);
-
-impl Metrics {
-    /// Before the client connects.
-    pub(super) fn install() -> Result<Self, Failure> {
-        let mut prometheus = PrometheusBuilder::new();
-        for (name, buckets) in metric::buckets() {
-            let of_metric = prometheus.set_buckets_for_metric(Matcher::Full(name.into()), buckets);
-            prometheus = of_metric.map_err(Failure::system("--metrics"))?;
-        }
-        let page = prometheus.install_recorder().map_err(Failure::system("--metrics"))?;
-        let kept_up = page.clone();
-        tokio::spawn(async move {
-            loop {
-                time::sleep(UPKEEP).await;
-                kept_up.run_upkeep();
-            }
-        });
-        Ok(Self(page))
+/// Installs the recorder of metrics. A client that connects before has none.
+pub(super) fn install() -> Result<PrometheusHandle, Failure> {
+    let mut prometheus = PrometheusBuilder::new();
+    for (name, buckets) in metric::buckets() {
+        let of_metric = prometheus.set_buckets_for_metric(Matcher::Full(name.into()), buckets);
+        prometheus = of_metric.map_err(Failure::system("--metrics"))?;
     }
+    let page = prometheus.install_recorder().map_err(Failure::system("--metrics"))?;
+    let recorder = page.clone();
+    tokio::spawn(async move {
+        loop {
+            time::sleep(UPKEEP).await;
+            recorder.run_upkeep();
+        }
+    });
+    Ok(page)
 }
 
-impl Pages for Metrics {
+impl Pages for PrometheusHandle {
     const PATHS: &'static [&'static str] = &["/metrics", "/healthz"];
 
     async fn page(&self, path: &str) -> Answer {
-        if path == "/metrics" { Answer::text(self.0.render()) } else { Answer::fine("ok\n") }
+        if path == "/metrics" { Answer::text(self.render()) } else { Answer::fine("ok\n") }
     }
 }

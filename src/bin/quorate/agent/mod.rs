@@ -30,7 +30,6 @@ use tokio::{net::UnixStream, runtime::Handle, sync::watch, task::JoinSet, time};
 
 use self::{
     connection::{Connection, Service},
-    metrics::Metrics,
     peer::Peer,
     socket::Socket,
     stream::Stream,
@@ -43,9 +42,9 @@ use crate::{
     setup::{Setup, VoterOptions},
 };
 
-/// So many clients at once.
+/// How many clients may be connected at once.
 const MOST: usize = 1_000;
-/// Before the next is accepted, where the system refuses one.
+/// The pause after the system refused to accept a client.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Hold locks for a program in any language
@@ -82,7 +81,8 @@ pub(crate) async fn run(options: AgentOptions, console: &Console) -> Result<Code
     let Some(path) = &options.socket else { return serve_parent(setup).await };
     let serving = serve_machine(path, &options, setup?, console);
     let Some(address) = options.metrics else { return serving.await };
-    let (listener, metrics) = (http::listen("--metrics", address).await?, Metrics::install()?);
+    // The recorder before the client, which counts from its first connection on.
+    let (listener, metrics) = (http::listen("--metrics", address).await?, metrics::install()?);
     tokio::select! {
         biased;
         ended = serving => ended,
@@ -105,12 +105,12 @@ async fn serve_machine(
     let service = Arc::new(Service { quorum, lease: setup.lease(), closes });
     let mut open = JoinSet::new();
     accept(&socket, &service, &mut signals, &mut open, console).await;
-    // Nobody else comes, and what is held stays until its deadline or its release.
+    // So nobody else connects while the agent waits for the end of what is held.
     drop(socket);
     end(&close, open, &mut signals, &service.quorum).await
 }
 
-/// Until a signal asks for the end.
+/// Accepts clients until a signal asks for the end.
 async fn accept(
     socket: &Socket,
     service: &Arc<Service>,
@@ -129,7 +129,7 @@ async fn accept(
                         console.warn(format_args!("a client: {why}"));
                     }
                 }
-                // Such as too many open files.
+                // Such as too many open files. Without a pause this would fill a core.
                 Err(why) => {
                     console.warn(format_args!("a client cannot be accepted: {why}"));
                     time::sleep(PAUSE).await;
@@ -143,6 +143,7 @@ fn greet(client: UnixStream, service: &Arc<Service>, open: &mut JoinSet<()>) -> 
     let peer = Peer::of(client.peer_cred()?.pid());
     let stream = Stream::of_socket(client.into_std()?)?;
     if open.len() >= MOST {
+        // Said, and not left in the backlog of the socket: the client would wait without a reason.
         let why = Refusal::new("overloaded", format!("the agent has {MOST} clients, and no more"));
         say_at_last(&stream, &wire::no_greeting(&why));
     } else {
@@ -151,16 +152,20 @@ fn greet(client: UnixStream, service: &Arc<Service>, open: &mut JoinSet<()>) -> 
     Ok(())
 }
 
-/// Speaks with the process that started this one.
+/// Serves the process that started this one.
 async fn serve_parent(setup: Result<Setup, Failure>) -> Result<Code, Failure> {
-    // It may die before the first question.
+    // First of all: if the parent dies before, this process has another one, which is watched in
+    // its place.
     let peer = Peer::of(Some(getppid().as_raw()));
-    // Signals of the terminal are for the parent. This process may lead a session already.
+    // A Ctrl-C is for the parent, which then releases its locks. It would end this process, too
+    // (`the_agent_of_a_program_ends_with_its_input_and_not_at_ctrl_c`). The call fails if this
+    // process leads a session already.
     let _ = setsid();
     let stream = Stream::of_process();
     let stream = stream.map_err(Failure::system("standard input and output: pipes are needed"))?;
     let mut signals = Signals::listen(&[&INTERRUPTS[..], &[Signal::SIGQUIT]].concat())?;
     let begun = setup.and_then(|setup| Ok((setup.lease(), setup.builder()?)));
+    // To the program, which shows it to its user: nobody may read standard error.
     let (lease, builder) = begun.inspect_err(|failure| {
         say_at_last(&stream, &wire::no_greeting(&Refusal::new("invalid", &failure.what)));
     })?;
@@ -175,6 +180,7 @@ async fn serve_parent(setup: Result<Setup, Failure>) -> Result<Code, Failure> {
     loop {
         tokio::select! {
             biased;
+            // The others may come to all processes of the parent, which decides what they mean.
             signal = signals.next() => if signal == Signal::SIGTERM { break },
             _ = open.join_next() => break,
         }
@@ -182,8 +188,9 @@ async fn serve_parent(setup: Result<Setup, Failure>) -> Result<Code, Failure> {
     end(&close, open, &mut signals, &service.quorum).await
 }
 
-/// Waits until nothing is held any more. A further signal ends the process at once: then nothing is
-/// released, as clients rely on it.
+/// Waits until nothing is held any more. A further signal ends the process at once.
+// At once also means without a release: clients rely on what they hold until the deadline that they
+// got last (`an_agent_that_is_told_twice_ends_at_once_and_releases_nothing`).
 async fn end(
     close: &watch::Sender<bool>,
     mut open: JoinSet<()>,
@@ -206,8 +213,8 @@ fn say_at_last(stream: &Stream, what: &Value) {
     stream.write_now(format!("{what}\n").as_bytes());
 }
 
-/// Each client takes three.
 fn raise_limit_of_files() {
+    // Each client takes three: its socket twice, and its process. The usual limit is 1,024.
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,12 +1,15 @@
-//! The process on the other side: its death is noticed at once, even if
-//! another process still has its connection open.
+//! The process on the other side of a connection.
+
+// Watched by a pidfd, and not by the end of its connection: its children may have the connection
+// open, and a process id alone may be another process by now
+// (`a_killed_programs_locks_are_free_within_50_ms_whether_or_not_its_children_live`).
 
 use std::{future::pending, os::fd::OwnedFd};
 
 use tokio::net::unix::pipe::Receiver;
 
-/// The process that opened a connection; nothing is heard of one that this process cannot see. What
-/// it is watched by is no pipe, and can be waited for like one.
+/// The process that opened a connection; `None` if this process cannot see it, as in a container.
+// A pidfd is no pipe, but becomes readable like one when the process dies.
 pub(super) struct Peer(Option<Receiver>);
 
 impl Peer {
@@ -15,10 +18,10 @@ impl Peer {
         Self(opened.and_then(|fd| Receiver::from_owned_fd_unchecked(fd).ok()))
     }
 
-    /// Completes when it has died, and not when it has only closed the connection.
+    /// Completes when it has died.
     pub(super) async fn died(&self) {
         match &self.0 {
-            // It fails only where the runtime ends.
+            // This fails only when the runtime ends.
             Some(process) => drop(process.readable().await),
             None => pending().await,
         }

@@ -1,4 +1,4 @@
-//! The socket of a daemon, in a folder that only those enter who may use it.
+//! The socket of a daemon, in a folder that only its users can enter.
 
 use std::{
     fs::{self, DirBuilder, Permissions},
@@ -15,7 +15,7 @@ use tokio::net::UnixListener;
 
 use crate::console::{Code, Failure};
 
-/// Removed with the value.
+/// A listening socket. Its file is removed with the value.
 pub(super) struct Socket {
     path: PathBuf,
     pub(super) listener: UnixListener,
@@ -24,6 +24,8 @@ pub(super) struct Socket {
 impl Socket {
     pub(super) fn bind(path: &Path, group: Option<&str>) -> Result<Self, Failure> {
         let group = group.map(find_group).transpose()?;
+        // By the folder, and not only by the mode of the socket: between `bind` and the change of
+        // its mode, everybody could connect.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         check_folder(folder.unwrap_or(Path::new(".")), group)?;
         remove_old(path)?;
@@ -50,8 +52,10 @@ fn find_group(name: &str) -> Result<u32, Failure> {
     Ok(found.ok_or_else(missing)?.gid.as_raw())
 }
 
-/// Whoever enters the folder can use the locks of this user, and see their names.
+/// Makes the folder, and checks that only this user, or the group, can enter it.
 fn check_folder(folder: &Path, group: Option<u32>) -> Result<(), Failure> {
+    // Whoever can enter can use the locks of this user, and see their names
+    // (`a_socket_is_in_a_folder_that_nobody_else_enters`).
     let refused = || Failure::system(folder.display());
     match DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => {
@@ -62,6 +66,7 @@ fn check_folder(folder: &Path, group: Option<u32>) -> Result<(), Failure> {
         Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
         Err(cause) => return Err(refused()(cause)),
     }
+    // Also a folder that was there before: another user may have made it to replace the socket.
     let found = fs::metadata(folder).map_err(refused())?;
     let others = if group.is_some() { 0o027 } else { 0o077 };
     let why = if found.uid() != geteuid().as_raw() {
@@ -76,7 +81,9 @@ fn check_folder(folder: &Path, group: Option<u32>) -> Result<(), Failure> {
     Err(Failure::new(Code::Config, format!("the folder {} {why}", folder.display())))
 }
 
-/// One that an agent has left behind. An agent that answers keeps it.
+/// Removes a socket that another agent has left behind.
+// A killed agent removes nothing, and `bind` fails while the file is there. So does this where an
+// agent answers: to take its socket away would split its clients.
 fn remove_old(path: &Path) -> Result<(), Failure> {
     let refused = || Failure::system(path.display());
     let taken = |what: &str| Failure::new(Code::Config, format!("{}: {what}", path.display()));

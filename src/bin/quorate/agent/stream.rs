@@ -14,7 +14,8 @@ use nix::{
 };
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// Its ends are pipes for the runtime, whatever they are: a parent may give its child sockets.
+/// The two ends of a connection.
+// Pipes for the runtime, whatever they are: a parent may give its child sockets (Node does).
 pub(super) struct Stream {
     pub(super) input: Receiver,
     pub(super) output: Sender,
@@ -30,8 +31,9 @@ impl Stream {
         Self::new(input, io::stdout().as_fd().try_clone_to_owned()?)
     }
 
-    /// Files are refused: nothing happens to them that could be waited for.
     fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+        // Fails for a file (`quorate agent < file`): it is always readable, so nobody can wait for
+        // it.
         for end in [&input, &output] {
             fcntl(end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         }
@@ -39,7 +41,7 @@ impl Stream {
         Ok(Self { input, output: Sender::from_owned_fd_unchecked(output)? })
     }
 
-    /// As much as finds room at once: for the last that is said.
+    /// Writes as much as finds room at once: for the last words of a connection.
     pub(super) fn write_now(&self, bytes: &[u8]) {
         let _ = write(&self.output, bytes);
     }

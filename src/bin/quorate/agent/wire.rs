@@ -12,19 +12,22 @@ use crate::lock::{self, LockKind};
 /// The version of the protocol.
 const VERSION: u64 = 1;
 
-/// What a client says after the first line.
+/// A line of a client after the first.
 pub(super) enum Line {
-    /// It lives: the answer to the ping of this number.
+    /// The answer to the ping of this number.
     Pong(u64),
-    /// With its id.
+    /// A request with its id.
+    // The id is read first, so that a request which cannot be understood gets an answer, and the
+    // connection goes on.
     Call(u64, Result<Call, Refusal>),
 }
 
+// A misspelt field is refused everywhere: `"laese_ms":5000` would take the default lease.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Call {
     Acquire(Box<Acquire>),
-    /// A call that waits, or an observer.
+    /// Ends a call that waits, or an observer.
     Cancel {
         request: u64,
     },
@@ -92,13 +95,13 @@ impl KindName {
     }
 }
 
-/// What becomes of a lock whose process dies.
+/// What happens to a lock when its process dies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OnExit {
     #[default]
     Release,
-    /// Its children work on: it stays until the deadline that they may know.
+    /// It stays until the deadline: children of the process may work on.
     Expire,
 }
 
@@ -131,7 +134,7 @@ impl Acquire {
     }
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Debug, Serialize)]
 pub(super) struct Refusal {
     kind: String,
@@ -150,7 +153,7 @@ impl Refusal {
         Self { kind, text, retry_after_ms: None, holder: None, lease_left_ms: None }
     }
 
-    /// What was said cannot be understood.
+    /// The line cannot be understood.
     pub(super) fn protocol(why: impl Display) -> Self {
         Self::new("protocol", why)
     }
@@ -169,8 +172,9 @@ impl From<Error> for Refusal {
     }
 }
 
-/// As `no_quorum`.
+/// The kind of an error in the protocol, such as `no_quorum`.
 fn name_of(kind: ErrorKind) -> String {
+    // Made of the name in the library, so that a new kind has its name at once.
     let mut name = String::new();
     for sign in format!("{kind:?}").chars() {
         if sign.is_ascii_uppercase() && !name.is_empty() {
@@ -181,17 +185,18 @@ fn name_of(kind: ErrorKind) -> String {
     name
 }
 
-/// Rounded up, so that a client that waits for it does not come too early.
+// Rounded up: a client that waits for so long does not come too early.
 fn millis_up(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
-/// A moment, never later than it is.
+/// A moment in whole microseconds.
+// Rounded down: a deadline may be early, and never late (law 2).
 pub(super) fn micros(moment: Duration) -> u64 {
     u64::try_from(moment.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Whether the client speaks as this agent does.
+/// Fails if the client speaks another version of the protocol.
 pub(super) fn check_greeting(line: &[u8]) -> Result<(), Refusal> {
     let fields = read_fields(line)?;
     match fields.get("v").and_then(Value::as_u64) {
@@ -208,12 +213,14 @@ pub(super) fn check_greeting(line: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// The answer to that. It shows the clock on which deadlines are.
+/// The answer to a client's first line.
 pub(super) fn greeting(now: Duration) -> Value {
+    // With the clock of the deadlines: in another time namespace the client's clock shows another
+    // time, and the client gives up.
     json!({ "v": VERSION, "agent": env!("CARGO_PKG_VERSION"), "now_us": micros(now) })
 }
 
-/// The same, where the agent cannot go on.
+/// The last line of an agent that cannot go on.
 pub(super) fn no_greeting(why: &Refusal) -> Value {
     json!({ "v": VERSION, "error": why })
 }
