@@ -184,7 +184,7 @@ impl Cluster {
         let origin = |voter: u16| {
             let (label, labels) = (Arc::clone(&labels[usize::from(voter)]), Arc::clone(&labels));
             let topology = Arc::clone(&topology);
-            let start = move |listener, _: &Clock, settings: &Settings| {
+            let start = move |listener, _: &Clock, settings: &Settings| -> Arc<dyn Node> {
                 let (labels, looks) = (Arc::clone(&labels), looks(settings));
                 ClusterNode::start(&topology, voter, labels, may_share, looks, listener)
             };
@@ -271,7 +271,7 @@ type Start = dyn Fn(Arc<dyn VoterEvents>, &Clock, &Settings) -> Arc<dyn Node> + 
 impl Origin {
     fn single(server: &Access) -> Self {
         let (label, server) = (Arc::clone(server.label()), server.clone());
-        let start = move |listener, _: &Clock, settings: &Settings| {
+        let start = move |listener, _: &Clock, settings: &Settings| -> Arc<dyn Node> {
             SingleNode::start(&server, listener, looks(settings))
         };
         Self { label, is_inside: false, is_of_a_cluster: false, start: Box::new(start) }

@@ -2,8 +2,8 @@
 //!
 //! It is started in two steps. First comes this program once more, which leads a process group of
 //! its own and waits at a gate. That is before the lock is asked for, so it costs no time under the
-//! lock. Once the lock is held and the watcher knows the group, it is let go and becomes the
-//! command. If the program is killed in between, nothing runs.
+//! lock. Once the lock is held and the watcher has the group, the gate opens, and the process
+//! becomes the command. If the program is killed in between, nothing runs.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -31,7 +31,7 @@ use crate::{
     process,
 };
 
-/// The hidden argument.
+/// The hidden argument of the first step.
 pub(crate) const START: &str = "__start";
 
 /// The command before it may run.
@@ -43,7 +43,8 @@ pub(crate) struct WaitingCommand {
 impl WaitingCommand {
     pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
         let (wait, gate) = io::pipe()?;
-        // The one end is for it, and nothing else is started meanwhile.
+        // Only this end is inherited. No other process is started meanwhile, which would keep the
+        // gate open after this program was killed.
         fcntl(&wait, FcntlArg::F_SETFD(FdFlag::empty()))?;
         let mut first = process::again();
         first.arg(START).arg(wait.as_raw_fd().to_string()).arg(getpid().to_string());
@@ -56,30 +57,32 @@ impl WaitingCommand {
         self.group
     }
 
-    /// Lets it run, with these variables besides its environment.
+    /// Opens the gate: the command runs, with these variables in addition to its environment.
+    // Through the gate, as they are not known before the lock is held: its token, for example.
     pub(crate) fn go(
         mut self,
         variables: impl IntoIterator<Item = (&'static str, OsString)>,
     ) -> ProcessGroup {
         let mut text = Vec::new();
         for (name, value) in variables {
-            // Neither has a zero byte in it.
+            // No variable of an environment can have a zero byte.
             text.extend([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
         }
         text.extend(GO);
-        // One that somebody has killed is found when it is waited for.
+        // If somebody has killed the process, the supervisor sees that as the end of the command.
         let _ = self.gate.write_all(&text);
         ProcessGroup { id: self.group, end: None, is_empty: false }
     }
 }
 
-/// The variables that not every command is given.
+/// The variables that only some commands get.
 const SOME: [&str; 3] = ["QUORATE_TOKEN", "QUORATE_SLOT", "QUORATE_DEADLINE_FILE"];
 
-/// The last that comes through the gate.
+/// The last bytes that come through the gate.
+// Without them, a program that was killed while it wrote would start the command without a lock.
 const GO: &[u8] = b"go";
 
-/// What came through the gate; nothing where the program ended before.
+/// The variables that came through the gate; `None` if the program ended before it opened the gate.
 fn read_gate(mut gate: impl Read) -> Option<Vec<(OsString, OsString)>> {
     let mut text = Vec::new();
     gate.read_to_end(&mut text).ok()?;
@@ -92,22 +95,28 @@ fn read_gate(mut gate: impl Read) -> Option<Vec<(OsString, OsString)>> {
     Some(variables.collect())
 }
 
-/// The first step, in its own process. Returns only what is wrong.
+/// The first step, in its own process. It returns only if the command cannot run.
 pub(crate) fn start(arguments: &[OsString]) -> Code {
     let number = |text: &OsStr| text.to_str().and_then(|text| text.parse::<i32>().ok());
     let [gate, parent, program, arguments @ ..] = arguments else { return Code::Usage };
     let (Some(gate), Some(parent)) = (number(gate), number(parent)) else { return Code::Usage };
+    // The command dies with the program also where nobody watches
+    // (`the_command_dies_with_the_program_also_where_nobody_watches`).
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+    // Opened anew, as a number cannot be turned into a file without unsafe code. The new file is
+    // closed by `exec`, and the command does not get it.
     let path = format!("/dev/fd/{gate}");
     let opened = File::open(&path);
-    // The command is not to have it.
     let _ = close(gate);
     let failure = match opened.map(read_gate) {
         Err(cause) => Failure::system(path)(cause),
+        // The parent is asked after the gate: it may have died before the kernel was asked to kill
+        // this process with it.
         Ok(Some(variables)) if getppid() == Pid::from_raw(parent) => {
             let mut command = Command::new(program);
-            // This program may itself be the command of another: those are of another lock.
+            // If this program is itself the command of another `quorate run`, these are of the
+            // other lock (`a_command_under_two_locks_is_told_of_the_inner_one`).
             for name in SOME {
                 command.env_remove(name);
             }
@@ -116,22 +125,23 @@ pub(crate) fn start(arguments: &[OsString]) -> Code {
             let code = if is_missing { Code::NotFound } else { Code::NotExecutable };
             Failure::new(code, format!("cannot execute `{}`: {cause}", program.display()))
         }
-        // The program has ended, and nobody waits for an answer.
+        // The program has ended, so nobody reads an error.
         Ok(_) => return Code::System,
     };
     Console::new(false, 0).failure(&failure);
     failure.code
 }
 
-/// Waits for children that have ended, and for none that runs.
+/// Reaps the children that have ended.
 pub(crate) fn reap() {
     while waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG))
         .is_ok_and(|change| change != WaitStatus::StillAlive)
     {}
 }
 
-/// The same, but not for these two, which somebody waits for. This process may be the first of a
-/// container: then what loses its parent is its child from the beginning.
+/// Reaps the children that have ended, except for these two.
+// The first process of a container gets children that others left behind. While it waits for the
+// lock, nobody else would reap them (`it_waits_for_what_others_leave_while_it_waits_for_the_lock`).
 pub(crate) fn reap_others(own: [Pid; 2]) {
     #[cfg(target_os = "linux")]
     {
@@ -165,17 +175,17 @@ impl From<CommandEnd> for ExitCode {
     }
 }
 
-/// The command and what it started, but for what left its group.
+/// The command, and all processes that it started and that have not left its group.
 pub(crate) struct ProcessGroup {
     id: Pid,
     end: Option<CommandEnd>,
     is_empty: bool,
 }
 
-/// What became of a child of this process.
+/// What happened to a child of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    /// The command ended; others of its group may be left.
+    /// The command ended. Other processes of its group may be left.
     Ended,
     /// The command was stopped by this signal.
     Stopped(Signal),
@@ -193,12 +203,12 @@ impl ProcessGroup {
         self.end
     }
 
-    /// Whether nobody is left.
+    /// Whether no process of the group is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.is_empty
     }
 
-    /// Who is in it, as `sleep (4711)`; as a whole where the system does not list them.
+    /// The processes in it, such as `sleep (4711)`, or the group if the system lists none.
     pub(crate) fn members(&self) -> Vec<String> {
         let processes = fs::read_dir("/proc").into_iter().flatten().map_while(Result::ok);
         let member = |process: DirEntry| {
@@ -212,13 +222,14 @@ impl ProcessGroup {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        // A process that ended meanwhile needs none. One of another user cannot be reached.
+        // A process that has ended needs no signal, and a process of another user cannot get one.
         let _ = killpg(self.id, signal);
     }
 
-    /// What happened next, if anything. All children are waited for: on Linux, what loses its
-    /// parent becomes a child of this process.
+    /// The next thing that happened to a child, if anything did.
     pub(crate) fn next_change(&mut self) -> Option<Changed> {
+        // Of any child: on Linux, processes of the group whose parent has ended are children of
+        // this process.
         let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
         loop {
             let change = match waitpid(Pid::from_raw(-1), Some(flags)) {
@@ -231,7 +242,7 @@ impl ProcessGroup {
             };
             match change {
                 WaitStatus::Exited(pid, code) if pid == self.id => {
-                    // Only so many bits are handed on.
+                    // The system gives the low eight bits.
                     self.end = Some(CommandEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)));
                     return Some(Changed::Ended);
                 }
@@ -250,9 +261,9 @@ impl ProcessGroup {
         }
     }
 
-    /// The command itself was waited for: its id stays that of the group as long as somebody is in
-    /// it.
     fn look_for_others(&mut self) {
+        // The command was reaped, but its id is not used again while a process is in the group: so
+        // this does not ask about another group.
         self.is_empty |= self.end.is_some() && killpg(self.id, None) == Err(Errno::ESRCH);
     }
 }

@@ -1,4 +1,4 @@
-//! What others ask over HTTP: whether this process holds the lock, and whether it works.
+//! The answers of `--listen`: whether this process holds the lock, and whether it works.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -17,19 +17,23 @@ use crate::{
     lock::{self, LockHeld, LockKind},
 };
 
-/// The voters are asked who else has the lock for this time at most, and their answer is reused
-/// for as long.
+/// How long to ask the voters who else has the lock, and for how long their answer is reused.
+// So many probes cost the servers one look a second
+// (`who_else_has_the_lock_is_asked_once_a_second_for_all`).
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Answers for the process that wants this lock.
+/// Answers over HTTP for a process that wants this lock.
 pub(super) struct Desk<'a> {
     kind: LockKind<'a>,
     name: &'a str,
-    /// Once it is connected.
+    /// The client, once it is connected.
     pub(super) quorum: OnceCell<Quorate>,
-    /// The guard itself says whether the lock is held. It is gone before the lock is released.
+    /// The guard, while the lock is held.
+    // Asked itself, as only it has the deadline: a flag would still say yes when this process was
+    // stopped past its lease
+    // (`a_holder_that_was_stopped_past_its_lease_does_not_say_that_it_holds_the_lock`).
     pub(super) lock: RefCell<Weak<LockHeld>>,
-    /// What the voters said last of who else has it, and when. Locked while they are asked.
+    /// The last answer of the voters about others, and when it came. Locked while they are asked.
     others: Mutex<Option<(Duration, Answer)>>,
 }
 
@@ -37,6 +41,7 @@ impl Pages for Desk<'_> {
     const PATHS: &'static [&'static str] = &["/leader", "/healthz"];
 
     async fn page(&self, path: &str) -> Answer {
+        // Healthy also without servers: a restart of this process would not bring them back.
         if path == "/leader" { self.leader().await } else { Answer::fine("ok\n") }
     }
 }
@@ -50,7 +55,7 @@ impl<'a> Desk<'a> {
     async fn leader(&self) -> Answer {
         if let Some(lock) = self.lock.borrow().upgrade() {
             let (name, token) = (self.own_name(&lock), lock.token());
-            // Last, as the answer is as old as that.
+            // Last: what passes before it makes the rest shorter (law 2).
             let left = lock.remaining();
             if left.is_zero() {
                 return busy(None, "it was lost");
@@ -62,7 +67,7 @@ impl<'a> Desk<'a> {
         let Some(quorum) = self.quorum.get() else {
             return busy(None, "no majority of the servers has answered yet");
         };
-        // All who ask meanwhile wait here, and are given the same answer.
+        // Further requests wait here, and get the same answer.
         let mut others = self.others.lock().await;
         if let Some((_, answer)) = others.as_ref().filter(|(at, _)| clock::now() < *at + LOOK) {
             return answer.clone();
@@ -85,7 +90,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Of who has it.
+    /// The name of another that has the lock.
     async fn other_name(&self, quorum: &Quorate) -> Result<Option<String>, Error> {
         if let LockKind::Lead(_) = self.kind {
             let leader = quorum.election(self.name).leader().await?;

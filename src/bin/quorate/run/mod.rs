@@ -1,8 +1,7 @@
 //! `quorate run`, `quorate lead` and `quorate leader`: hold a lock, or lead, while a command runs.
 //!
 //! The command and its process group are dead before the lock's validity ends, whatever happens to
-//! this process: see [`supervisor`] for when and how, and [`watcher`] for who does it where this
-//! process cannot.
+//! this process. [`supervisor`] says when and how, and [`watcher`] does it if this process cannot.
 
 mod command;
 mod listen;
@@ -30,7 +29,7 @@ use tokio::time;
 use self::{
     command::CommandEnd,
     listen::Desk,
-    supervisor::{Plan, RunEnd, Supervisor, Surroundings},
+    supervisor::{Plan, supervise},
 };
 pub(crate) use self::{command::WaitingCommand, watcher::Watcher};
 use crate::{
@@ -38,17 +37,17 @@ use crate::{
     clock,
     console::{Code, Console, Failure},
     http,
-    lock::{KindOptions, LockHeld, LockKind},
-    process::{self, PrivateFolder, Signals, Terminal},
+    lock::{KindOptions, LockKind},
+    process::{self, PrivateFolder, Signals},
     screen::{self, quoted},
     setup::{self, Setup, VoterOptions},
     tickets,
 };
 
-/// Before it campaigns again.
+/// The pause before `lead --again` campaigns again.
 const BEFORE_AGAIN: Duration = Duration::from_millis(500);
 
-/// This program sees that a lock was granted no later than this, unless the machine is very busy.
+/// The longest time from a grant until this program sees it, unless the machine is very busy.
 const NOTICED: Duration = Duration::from_secs(1);
 
 const MAX_HOLD: &str = "\
@@ -223,7 +222,7 @@ struct CommandOptions {
     voters: VoterOptions,
 }
 
-/// Does what this program starts itself for, if these arguments say so.
+/// Runs as a watcher or as the first step of a command, if this program started itself for that.
 pub(crate) fn hidden(arguments: &[OsString]) -> Option<Code> {
     let (first, rest) = arguments.split_first()?;
     if first == command::START {
@@ -237,7 +236,8 @@ pub(crate) fn hidden(arguments: &[OsString]) -> Option<Code> {
 }
 
 pub(crate) async fn run(options: RunOptions, console: &Console) -> Result<ExitCode, Failure> {
-    // Before anything is waited for: the firing is that of now.
+    // Before anything is awaited: a machine that waits for the lock until the next period is still
+    // there for the firing of this one.
     let now = UNIX_EPOCH + clock::wall();
     let every =
         options.every.map(|period| Firing::every(period, options.offset.unwrap_or_default(), now));
@@ -250,12 +250,14 @@ pub(crate) async fn run(options: RunOptions, console: &Console) -> Result<ExitCo
     };
     let name =
         ticket.as_ref().map(HoldTicket::lock).or(options.name.as_deref()).unwrap_or_default();
-    start(name, kind, (keep, false), &options.command, console).await
+    let (options, desk) = (&options.command, Desk::new(kind, name));
+    Job { name, kind, keep, again: false, options, console, desk }.run_and_listen().await
 }
 
 pub(crate) async fn lead(options: LeadOptions, console: &Console) -> Result<ExitCode, Failure> {
-    let (kind, ends) = (LockKind::Lead(&options.value), (None, options.again));
-    start(&options.name, kind, ends, &options.command, console).await
+    let (name, kind, again) = (&*options.name, LockKind::Lead(&options.value), options.again);
+    let (options, desk) = (&options.command, Desk::new(kind, name));
+    Job { name, kind, keep: None, again, options, console, desk }.run_and_listen().await
 }
 
 pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<Code, Failure> {
@@ -270,30 +272,12 @@ pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<
     Ok(Code::Fine)
 }
 
-async fn start(
-    name: &str,
-    kind: LockKind<'_>,
-    (keep, again): (Option<Duration>, bool),
-    options: &CommandOptions,
-    console: &Console,
-) -> Result<ExitCode, Failure> {
-    let desk = Desk::new(kind, name);
-    let job = Job { name, kind, keep, again, options, console, desk };
-    let Some(address) = options.listen else { return job.run().await };
-    let listener = http::listen("--listen", address).await?;
-    tokio::select! {
-        biased;
-        ended = job.run() => ended,
-        never = http::serve(&job.desk, listener) => match never {},
-    }
-}
-
-/// What is to be done, and under which lock.
+/// A command, and the lock that it runs under.
 struct Job<'a> {
     name: &'a str,
     kind: LockKind<'a>,
     keep: Option<Duration>,
-    /// After a loss, and without a quorum.
+    /// Whether to begin again after a loss, and without a quorum.
     again: bool,
     options: &'a CommandOptions,
     console: &'a Console,
@@ -301,6 +285,18 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    async fn run_and_listen(&self) -> Result<ExitCode, Failure> {
+        let Some(address) = self.options.listen else { return self.run().await };
+        // Before the command starts: probes would fail, and a kubelet would end the pod.
+        let listener = http::listen("--listen", address).await?;
+        tokio::select! {
+            // Those who ask over HTTP put off neither a renewal nor a signal to the command.
+            biased;
+            ended = self.run() => ended,
+            never = http::serve(&self.desk, listener) => match never {},
+        }
+    }
+
     async fn run(&self) -> Result<ExitCode, Failure> {
         let CommandOptions { command, asking, max_hold, grace, voters, .. } = self.options;
         let mut setup = voters.setup()?;
@@ -312,6 +308,7 @@ impl Job<'_> {
         let plan = plan.map_err(|what| Failure::new(Code::Usage, what))?;
         let builder = setup.builder()?;
         let mut signals = Signals::listen_for_command()?;
+        // Before the lock: to start two processes would cost time under it.
         let ready = Ready::new(command, self.console)?;
         let quorum = match unless_ended(&mut signals, &ready, builder.connect()).await {
             Ok(connected) => connected?,
@@ -321,12 +318,13 @@ impl Job<'_> {
         let held = self.again_and_again(plan, &setup, ready, &mut signals, quorum);
         let result = Box::pin(held).await;
         let _ = quorum.close().await;
-        // The watcher has had the time to end; in a container nobody else may wait for it.
+        // The watcher has ended by now. As the first process of a container, this one would leave
+        // it as a zombie.
         command::reap();
         result
     }
 
-    /// Until the command has ended by itself, or what went wrong does not pass.
+    /// Runs the command until it ends by itself, or fails for a reason that stays.
     async fn again_and_again(
         &self,
         plan: Plan,
@@ -358,8 +356,8 @@ impl Job<'_> {
         quorum: &Quorate,
     ) -> Result<ExitCode, Failure> {
         let Self { name, kind, console, .. } = *self;
-        // A time that cannot be used is refused at once, and not after the command has run. No
-        // answer is waited for.
+        // A time that cannot be used is refused now, and not after the command has run. Only the
+        // first poll matters: it checks the lease, and asks the servers nothing that is awaited.
         if let Some(time) = self.keep
             && let Some(Err(error)) = quorum.mutex(name).lease(time).inspect().now_or_never()
         {
@@ -370,7 +368,7 @@ impl Job<'_> {
         let lock = match unless_ended(signals, &ready, asking.acquire(quorum)).await {
             Ok(acquired) => match acquired? {
                 Some(lock) => Rc::new(lock),
-                // The firing is done. Only the log says so.
+                // The firing is done. Only the log says so, as cron mails whatever is printed.
                 None => return Ok(ExitCode::SUCCESS),
             },
             Err(signal) => return Ok(ended_by(signal)),
@@ -379,12 +377,13 @@ impl Job<'_> {
         let granted = clock::now();
         let run = supervise(name, plan, ready, signals, &lock, console).await?;
         let (left, now) = (lock.remaining(), clock::now());
+        // Lost, whatever the command ended with: it may have worked beside the next holder.
         if left.is_zero() {
             let mut failure = Failure::from(lock.lost().await);
             failure.code = Code::Lost;
             return Err(failure);
         }
-        // From here on nobody is told that it is held.
+        // From here on `/leader` no longer says that this process holds the lock.
         let lock = Rc::into_inner(lock).expect("all others have it for a moment only");
         let went_well = !run.is_lost && run.end == CommandEnd::Exited(0);
         let released = match self.keep.filter(|_| went_well) {
@@ -392,7 +391,8 @@ impl Job<'_> {
             None if went_well => lock.finish().await,
             None => lock.release().await,
         };
-        // The command was ended before its lock: is it the limit that would have ended the lock?
+        // The command was ended before its lock. It was the limit, and no failed renewal, if the
+        // lock would have ended at the limit.
         let is_its_end = |most: &Duration| now + left + NOTICED >= granted + *most;
         if let Some(most) = setup.hold_at_most().filter(|most| run.is_lost && is_its_end(most)) {
             let what = format!("lock `{name}` may be held for {most:?} at most");
@@ -407,7 +407,7 @@ impl Job<'_> {
         }
         match released {
             Err(error) if error.is_lost() => return Err(error.into()),
-            // The lock was held until here.
+            // A warning: the command ran under the lock, and only its release is unconfirmed.
             Err(error) => console.warn(error),
             Ok(()) => {}
         }
@@ -415,6 +415,8 @@ impl Job<'_> {
     }
 
     fn code(&self, end: CommandEnd) -> ExitCode {
+        // Otherwise a command that ends with 75 looks like a lock that is taken, and systemd or
+        // Kubernetes would not see a failure.
         match (end, self.options.command_code) {
             (CommandEnd::Exited(code @ 64..=78), Some(instead)) => {
                 self.console.warn(format_args!("the command itself ended with {code}"));
@@ -425,7 +427,7 @@ impl Job<'_> {
     }
 }
 
-/// All that can be there before the lock is.
+/// What is started before the lock is asked for.
 struct Ready {
     watcher: Watcher,
     waiting: WaitingCommand,
@@ -434,12 +436,14 @@ struct Ready {
 
 impl Ready {
     fn new(command: &[OsString], console: &Console) -> Result<Self, Failure> {
-        // What the command leaves behind is then waited for here.
+        // So that processes whose parent has ended become children of this one, which sees their
+        // end: the lock is kept until then.
         #[cfg(target_os = "linux")]
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let file = DeadlineFile::create().inspect_err(|why| console.warn(why)).ok();
         let of_watcher = || Failure::system("the watcher");
         let folder = file.as_ref().map(DeadlineFile::folder);
+        // The watcher first: the command is watched from the moment in which it exists.
         let mut watcher = Watcher::start(folder, None).map_err(of_watcher())?;
         let waiting = WaitingCommand::start(command).map_err(Failure::system("the command"))?;
         watcher.watch(waiting.group()).map_err(of_watcher())?;
@@ -451,49 +455,7 @@ impl Ready {
     }
 }
 
-async fn supervise(
-    name: &str,
-    plan: Plan,
-    ready: Ready,
-    signals: &mut Signals,
-    lock: &LockHeld,
-    console: &Console,
-) -> Result<RunEnd, Failure> {
-    let Ready { mut watcher, waiting, file } = ready;
-    let mut terminal = Terminal::open();
-    if Terminal::is_for_one() {
-        terminal.give(waiting.group());
-    }
-    // Before it runs: from here on it is killed in time, whatever happens to this process.
-    let now = clock::now();
-    let time = lock.remaining().saturating_sub(plan.margin);
-    let kill_at = now + time;
-    watcher.kill_at(kill_at).map_err(Failure::system("the watcher"))?;
-    let file = file.filter(|file| {
-        let written = DeadlineFile::write(file.folder(), clock::wall() + time);
-        written
-            .inspect_err(|cause| console.warn(DeadlineFile::refused(file.folder(), cause)))
-            .is_ok()
-    });
-    let group = waiting.go(variables(name, lock, file.as_ref()));
-    let around = Surroundings { lock, plan, file, signals, terminal, watcher, kill_at, console };
-    Supervisor::run(group, around).await.map_err(Failure::system("the watcher"))
-}
-
-fn variables(
-    name: &str,
-    lock: &LockHeld,
-    file: Option<&DeadlineFile>,
-) -> Vec<(&'static str, OsString)> {
-    let mut variables =
-        vec![("QUORATE_LOCK", name.into()), ("QUORATE_HOLD", lock.hold().to_string().into())];
-    variables.extend(file.map(|file| ("QUORATE_DEADLINE_FILE", file.path().into_os_string())));
-    variables.extend(lock.token().map(|token| ("QUORATE_TOKEN", token.to_string().into())));
-    variables.extend(lock.slot().map(|slot| ("QUORATE_SLOT", slot.to_string().into())));
-    variables
-}
-
-/// The error is the signal that asks this process to end before the task is done.
+/// Completes with the task, or with the signal that asks this process to end.
 async fn unless_ended<T>(
     signals: &mut Signals,
     ready: &Ready,
@@ -504,6 +466,7 @@ async fn unless_ended<T>(
         tokio::select! {
             biased;
             signal = signals.next() => match signal {
+                // Caught for the command, which does not run yet: so the key stops this process.
                 Signal::SIGTSTP => process::stop(),
                 Signal::SIGCHLD => command::reap_others(ready.processes()),
                 Signal::SIGCONT => {}
@@ -518,17 +481,18 @@ fn ended_by(signal: Signal) -> ExitCode {
     CommandEnd::Signaled(signal as i32).into()
 }
 
-/// The file that tells the command its deadline. Removed with the value.
+/// The file with the deadline, for the command. Removed with the value.
 struct DeadlineFile(PrivateFolder);
 
 impl DeadlineFile {
     const NAME: &str = "deadline";
 
-    /// The error says what to set: the command can do without.
+    /// Makes the folder of the file. The error is a warning: the command can run without the file.
     fn create() -> Result<Self, String> {
         let of_the_session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let of_the_session = of_the_session.filter(|path| path.is_absolute());
-        // It may be another user's, as `su` leaves the variable.
+        // It may be another user's folder, as `su` leaves the variable
+        // (`the_session_of_another_user_is_no_obstacle`).
         let there = of_the_session.and_then(|path| PrivateFolder::create(&path).ok());
         let folder = env::temp_dir();
         let there = there.map_or_else(|| PrivateFolder::create(&folder), Ok);
@@ -548,17 +512,18 @@ impl DeadlineFile {
         self.folder().join(Self::NAME)
     }
 
-    /// When the command will be killed: as milliseconds since 1970, and the end of the line.
-    /// Whoever reads it sees the old text or the new one.
+    /// Writes when the command will be killed: milliseconds since 1970, and the end of the line.
     fn write(folder: &Path, at: Duration) -> io::Result<()> {
+        // By a rename, so that a reader sees the old text or the new one, and never half of it.
         let new = folder.join("new");
         fs::write(&new, format!("{}\n", at.as_millis()))?;
         fs::rename(new, folder.join(Self::NAME))
     }
 
-    /// The same, by another thread: a file can hang. The command loses nothing but the news where
-    /// it cannot be written.
+    /// Writes it on another thread.
     fn write_soon(&self, kill_at: Duration) {
+        // A disk that hangs must not keep this thread from ending the command. If the file cannot
+        // be written, the command sees an earlier time, and no harm is done.
         let at = clock::wall() + kill_at.saturating_sub(clock::now());
         let folder = self.folder().to_owned();
         drop(tokio::task::spawn_blocking(move || Self::write(&folder, at)));

@@ -1,19 +1,19 @@
-//! Watches over the command while the lock is held, and ends it in time where that ends.
+//! Watches over the command while the lock is held, and ends the command before the lock ends.
 
-use std::{io, pin::Pin, time::Duration};
+use std::{ffi::OsString, io, pin::Pin, time::Duration};
 
 use nix::sys::signal::Signal;
 use quorate::Lost;
 
 use super::{
-    DeadlineFile,
+    DeadlineFile, Ready,
     command::{Changed, CommandEnd, ProcessGroup},
     watcher::Watcher,
 };
 use crate::{
     asking::PATIENCE,
     clock,
-    console::Console,
+    console::{Console, Failure},
     lock::LockHeld,
     process::{self, Signals, Terminal},
     screen::{Short, quoted},
@@ -21,17 +21,16 @@ use crate::{
 
 /// When to end a command under a lock: counted backwards from the deadline of the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(super) struct Plan {
     /// From SIGTERM to SIGKILL.
-    pub(crate) grace: Duration,
-    /// From SIGKILL to the deadline: for the kernel to end all processes, also on a busy machine,
-    /// and for clocks that do not run quite alike.
-    pub(crate) margin: Duration,
+    grace: Duration,
+    /// From SIGKILL to the deadline.
+    // For the kernel to end all processes on a busy machine, and for the clock of the watcher.
+    margin: Duration,
 }
 
-/// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Measure {
+enum Measure {
     /// Nothing for this time.
     Wait(Duration),
     /// SIGTERM, and nothing more for this time.
@@ -41,19 +40,17 @@ pub(crate) enum Measure {
 }
 
 impl Plan {
-    pub(crate) const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+    const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 
-    /// If no grace is asked for, it is a third of the lease, at most 10 s.
-    ///
-    /// A lease is renewed once a third of it has passed. Where that fails, half of it is still left
-    /// in most cases: a grace that does not fit there would end commands whose lock is well.
-    ///
-    /// Where the lock may be held for less than its lease, that counts instead of the lease.
-    pub(crate) fn new(
+    /// The plan for this lease, or for the longest hold if that is shorter. If no grace is asked
+    /// for, it is a third of that time, at most 10 s.
+    pub(super) fn new(
         lease: Duration,
         hold_at_most: Option<Duration>,
         grace: Option<Duration>,
     ) -> Result<Self, String> {
+        // By the longest hold: with the grace of a lease of 30 s, a command that may run for 3 s
+        // would get SIGTERM at once.
         let (what, time) = match hold_at_most {
             Some(most) if most < lease => ("longest hold", most),
             _ => ("lease", lease),
@@ -62,6 +59,9 @@ impl Plan {
             return Err(format!("the {what} is {time:?}: a command needs at least 1s"));
         }
         let margin = (time / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
+        // A lease is renewed once a third of it has passed. If that fails, half of it is left in
+        // most cases. A longer grace would end commands whose lock is renewed a moment later
+        // (`renewals_have_time_to_fail_before_the_grace_begins`).
         let longest = (time / 2).saturating_sub(margin);
         let usual = (time / 3).min(Duration::from_secs(10));
         let grace = grace.unwrap_or(usual);
@@ -72,8 +72,8 @@ impl Plan {
         Ok(Self { grace, margin })
     }
 
-    /// What to do while so much is left until the deadline; nothing is left of a lock that is lost.
-    pub(crate) fn measure(self, left: Duration) -> Measure {
+    /// What to do when so much is left until the deadline: zero, if the lock is lost.
+    fn measure(self, left: Duration) -> Measure {
         let until_kill = left.saturating_sub(self.margin);
         let until_term = until_kill.saturating_sub(self.grace);
         match (until_kill.is_zero(), until_term.is_zero()) {
@@ -84,95 +84,153 @@ impl Plan {
     }
 }
 
-/// How far the command has been ended.
+/// How far the command is from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Running,
-    /// It was asked to end, and has until this moment.
+    /// It has got a signal, and has until this moment.
     Ending(Duration),
     Killed,
 }
 
-/// What the command is started with.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) lock: &'a LockHeld,
-    pub(crate) plan: Plan,
-    pub(crate) file: Option<DeadlineFile>,
-    pub(crate) signals: &'a mut Signals,
-    pub(crate) terminal: Terminal,
-    pub(crate) watcher: Watcher,
+/// A command that runs, with its lock and its watcher.
+struct Supervisor<'a> {
+    lock: &'a LockHeld,
+    plan: Plan,
+    file: Option<DeadlineFile>,
+    signals: &'a mut Signals,
+    terminal: Terminal,
+    watcher: Watcher,
     /// When the watcher kills the group.
-    pub(crate) kill_at: Duration,
-    pub(crate) console: &'a Console,
-}
-
-/// A command that runs, and all that there is around it.
-pub(crate) struct Supervisor<'a> {
-    around: Surroundings<'a>,
+    kill_at: Duration,
+    console: &'a Console,
     group: ProcessGroup,
     stage: Stage,
-    /// When to say what has not ended yet, if somebody looks.
+    /// When to say which processes have not ended yet, if a terminal shows it.
     say_at: Option<Duration>,
-    /// The lock ended before the command, or came so near to its end that the command had to.
+    /// The command was ended because the lock was lost, or was not renewed in time.
     is_lost: bool,
-    /// This process stops its own group, and hears that too.
+    /// This process stops its own group, and gets that signal itself.
     stops_itself: bool,
-    /// This process was continued, and has continued the command. The signal for that is still to
-    /// be heard, and is not passed on: somebody may have stopped the command again.
+    /// This process was continued, and has continued the command.
+    // The `SIGCONT` for that is still to come, and is not passed on: somebody may have stopped the
+    // command again since, and then it stays stopped (`it_stops_and_goes_on_with_its_command`).
     was_continued: bool,
 }
 
-/// How it went.
+/// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RunEnd {
-    pub(crate) end: CommandEnd,
+pub(super) struct RunEnd {
+    pub(super) end: CommandEnd,
     /// The command was ended because the lock was lost, or was not renewed in time.
-    pub(crate) is_lost: bool,
+    pub(super) is_lost: bool,
 }
 
-impl<'a> Supervisor<'a> {
-    /// The longest time until a renewal is noticed, or that a suspended machine goes on.
+/// Runs the command under the lock. Returns when no process of its group is left.
+pub(super) async fn supervise(
+    name: &str,
+    plan: Plan,
+    ready: Ready,
+    signals: &mut Signals,
+    lock: &LockHeld,
+    console: &Console,
+) -> Result<RunEnd, Failure> {
+    let Ready { mut watcher, waiting, file } = ready;
+    let mut terminal = Terminal::open();
+    if Terminal::is_for_one() {
+        terminal.give(waiting.group());
+    }
+    // Before the command runs: from here on it is killed in time, whatever happens to this process
+    // (`the_holder_is_stopped_past_its_lease`).
+    let now = clock::now();
+    let time = lock.remaining().saturating_sub(plan.margin);
+    let kill_at = now + time;
+    watcher.kill_at(kill_at).map_err(Failure::system("the watcher"))?;
+    let file = file.filter(|file| {
+        let written = DeadlineFile::write(file.folder(), clock::wall() + time);
+        written
+            .inspect_err(|cause| console.warn(DeadlineFile::refused(file.folder(), cause)))
+            .is_ok()
+    });
+    let group = waiting.go(variables(name, lock, file.as_ref()));
+    let supervisor = Supervisor {
+        lock,
+        plan,
+        file,
+        signals,
+        terminal,
+        watcher,
+        kill_at,
+        console,
+        group,
+        stage: Stage::Running,
+        say_at: None,
+        is_lost: false,
+        stops_itself: false,
+        was_continued: false,
+    };
+    supervisor.run().await.map_err(Failure::system("the watcher"))
+}
+
+/// The variables that the command gets.
+fn variables(
+    name: &str,
+    lock: &LockHeld,
+    file: Option<&DeadlineFile>,
+) -> Vec<(&'static str, OsString)> {
+    let mut variables =
+        vec![("QUORATE_LOCK", name.into()), ("QUORATE_HOLD", lock.hold().to_string().into())];
+    variables.extend(file.map(|file| ("QUORATE_DEADLINE_FILE", file.path().into_os_string())));
+    variables.extend(lock.token().map(|token| ("QUORATE_TOKEN", token.to_string().into())));
+    variables.extend(lock.slot().map(|slot| ("QUORATE_SLOT", slot.to_string().into())));
+    variables
+}
+
+impl Supervisor<'_> {
+    /// How often to look at the lock.
+    // A renewal is only seen by looking. And no timer goes by the clock of the deadlines: after a
+    // suspend of the machine it would be late.
     const STEP: Duration = Duration::from_millis(250);
-    /// The same for processes of the group that are no children of this one.
+    /// How often to look while processes of the group are left that are no children of this one.
+    // No signal comes when they end, and the lock stays taken until then.
     const SHORT_STEP: Duration = Duration::from_millis(10);
-    /// By less than this a deadline does not move when the lock is renewed.
+    /// The shortest move of a deadline that is passed on.
+    // A renewal moves the deadline by a third of a lease. A shorter move is only that the clock was
+    // read twice.
     const JITTER: Duration = Duration::from_millis(10);
 
-    /// Returns when nobody of the group is left.
-    pub(crate) async fn run(group: ProcessGroup, around: Surroundings<'a>) -> io::Result<RunEnd> {
-        let (stage, say_at) = (Stage::Running, None);
-        let [is_lost, stops_itself, was_continued] = [false; 3];
-        let mut this = Self { around, group, stage, say_at, is_lost, stops_itself, was_continued };
-        let mut lost = this.around.lock.lost();
+    async fn run(mut self) -> io::Result<RunEnd> {
+        let mut lost = self.lock.lost();
         let mut fault = None;
         let end = loop {
-            let looked = this.look();
-            if let Err(cause) = this.reap().and(looked) {
-                // Nobody would end the command if this process could not.
+            let looked = self.look();
+            if let Err(cause) = self.reap().and(looked) {
+                // Without a watcher nobody ends the command if this process is killed: so it ends
+                // now.
                 fault = Some(cause);
-                this.kill();
+                self.kill();
             }
-            if let Some(end) = this.group.end().filter(|_| this.group.is_empty()) {
+            if let Some(end) = self.group.end().filter(|_| self.group.is_empty()) {
                 break end;
             }
-            this.say_what_is_left();
-            this.wait(Pin::new(&mut lost)).await;
+            self.say_what_is_left();
+            self.wait(Pin::new(&mut lost)).await;
         };
-        this.around.terminal.take_back();
+        self.terminal.take_back();
         if matches!(end, CommandEnd::Signaled(_)) {
-            this.around.terminal.restore_modes();
+            self.terminal.restore_modes();
         }
-        this.around.watcher.dismiss();
-        fault.map_or(Ok(RunEnd { end, is_lost: this.is_lost }), Err)
+        self.watcher.dismiss();
+        fault.map_or(Ok(RunEnd { end, is_lost: self.is_lost }), Err)
     }
 
-    /// Before all else, whenever this process runs again: however long it stood still, with its
-    /// machine or without.
+    /// Ends the command if it is time, and passes a new deadline on.
+    // First in each turn: this process may have stood still since, alone or with its machine.
     fn look(&mut self) -> io::Result<()> {
-        // In this order: if this process stands still in between, the moments are early.
+        // The clock first: if this process stands still in between, the moments are early.
         let now = clock::now();
-        let left = self.around.lock.remaining();
-        let measure = self.around.plan.measure(left);
+        let left = self.lock.remaining();
+        let measure = self.plan.measure(left);
         match (measure, self.stage) {
             (_, Stage::Killed) | (Measure::Kill, _) => {
                 self.is_lost |= self.stage != Stage::Killed;
@@ -185,35 +243,36 @@ impl<'a> Supervisor<'a> {
             (_, Stage::Ending(until)) if now >= until => self.kill(),
             (_, Stage::Running | Stage::Ending(_)) => {}
         }
+        // A lost lock has no deadline: the watcher keeps the one that it has.
         if left.is_zero() {
             return Ok(());
         }
-        self.tell(now + left.saturating_sub(self.around.plan.margin))
+        self.announce(now + left.saturating_sub(self.plan.margin))
     }
 
-    /// Tells the watcher and the command when the command will be killed.
-    fn tell(&mut self, kill_at: Duration) -> io::Result<()> {
-        if kill_at.abs_diff(self.around.kill_at) < Self::JITTER {
+    /// Lets the watcher and the command know when the command will be killed.
+    fn announce(&mut self, kill_at: Duration) -> io::Result<()> {
+        if kill_at.abs_diff(self.kill_at) < Self::JITTER {
             return Ok(());
         }
-        self.around.kill_at = kill_at;
-        if self.around.watcher.kill_at(kill_at).is_err() {
-            // One that was stopped would take the end of its pipe for ours.
-            self.around.watcher.kill();
+        self.kill_at = kill_at;
+        if self.watcher.kill_at(kill_at).is_err() {
+            // A watcher that was stopped and is continued finds its pipe closed. It would take that
+            // for the end of this process, and kill the command.
+            self.watcher.kill();
             self.replace_watcher()?;
         }
-        // Not by this thread: a file may hang.
-        if let Some(file) = &self.around.file {
+        if let Some(file) = &self.file {
             file.write_soon(kill_at);
         }
         Ok(())
     }
 
-    /// Somebody ended the watcher, or stopped it for long.
+    /// Starts another watcher: somebody ended the one before, or stopped it for long.
     fn replace_watcher(&mut self) -> io::Result<()> {
-        let folder = self.around.file.as_ref().map(DeadlineFile::folder);
-        self.around.watcher = Watcher::start(folder, Some(self.group.id()))?;
-        self.around.watcher.kill_at(self.around.kill_at)
+        let folder = self.file.as_ref().map(DeadlineFile::folder);
+        self.watcher = Watcher::start(folder, Some(self.group.id()))?;
+        self.watcher.kill_at(self.kill_at)
     }
 
     fn kill(&mut self) {
@@ -223,7 +282,7 @@ impl<'a> Supervisor<'a> {
 
     /// Asks the command to end until then.
     fn end(&mut self, signal: Signal, until: Duration) {
-        if self.stage == Stage::Running && self.around.console.is_watched() {
+        if self.stage == Stage::Running && self.console.is_watched() {
             self.say_at = Some(clock::now() + PATIENCE);
         }
         self.stage = match self.stage {
@@ -232,11 +291,11 @@ impl<'a> Supervisor<'a> {
             Stage::Killed => Stage::Killed,
         };
         self.group.signal(signal);
-        // One that is stopped could not clean up.
+        // A command that is stopped would not get the signal, and could not clean up.
         self.group.signal(Signal::SIGCONT);
     }
 
-    /// One line, once, for whoever wonders why the program does not end.
+    /// Says once which processes have not ended, for a user who wonders why the program goes on.
     fn say_what_is_left(&mut self) {
         let now = clock::now();
         let Stage::Ending(until) = self.stage else { return };
@@ -246,39 +305,44 @@ impl<'a> Supervisor<'a> {
         let left = Short(until.saturating_sub(now));
         let members = quoted(&self.group.members().join(", "));
         let when = format_args!("SIGKILL in {left}, or at Ctrl-C");
-        self.around.console.note(format_args!("waiting for {members}: {when}"));
+        self.console.note(format_args!("waiting for {members}: {when}"));
     }
 
     fn reap(&mut self) -> io::Result<()> {
         while let Some(change) = self.group.next_change() {
             match change {
-                Changed::Ended => drop(self.around.terminal.take_back()),
+                Changed::Ended => drop(self.terminal.take_back()),
                 Changed::Stopped(signal) => self.stopped(signal)?,
-                Changed::Other(process) if process == self.around.watcher.id() => {
+                Changed::Other(process) if process == self.watcher.id() => {
                     self.replace_watcher()?;
                 }
                 Changed::Other(_) => {}
             }
         }
-        // The lock is not given to anybody else as long as something of it runs.
+        // The command has ended, but not all that it started. The lock stays taken until they have
+        // (`the_lock_is_kept_until_all_of_the_group_have_ended`).
         if self.group.end().is_some() && !self.group.is_empty() && self.stage == Stage::Running {
-            self.end(Signal::SIGTERM, clock::now() + self.around.plan.grace);
+            self.end(Signal::SIGTERM, clock::now() + self.plan.grace);
         }
         Ok(())
     }
 
-    /// The command was stopped: by a key, by reading from a terminal that it does not have, or by
-    /// somebody.
+    /// Decides what to do after the command was stopped: by a key, by reading from a terminal that
+    /// it does not have, or by somebody.
     fn stopped(&mut self, signal: Signal) -> io::Result<()> {
+        // The command reads from the terminal, and this program is in the foreground: without this
+        // program in between, the command could read.
         let wants_terminal = matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU);
-        if wants_terminal && self.around.terminal.give(self.group.id()) {
+        if wants_terminal && self.terminal.give(self.group.id()) {
             self.group.signal(Signal::SIGCONT);
             return Ok(());
         }
-        if !self.around.terminal.is_there() || self.stage != Stage::Running {
+        if !self.terminal.is_there() || self.stage != Stage::Running {
             return Ok(());
         }
-        if self.around.terminal.has_shell() {
+        // The shell waits for this process, not for the command: it gets its prompt back when this
+        // process stops, too. Without a shell nobody would continue either of them.
+        if self.terminal.has_shell() {
             self.stops_itself = true;
             self.stop(Terminal::stop_group)
         } else {
@@ -289,11 +353,12 @@ impl<'a> Supervisor<'a> {
 
     /// Stops this process, and goes on with the command once it is continued.
     fn stop(&mut self, stop: fn(&Terminal)) -> io::Result<()> {
-        let had_terminal = self.around.terminal.take_back();
-        stop(&self.around.terminal);
+        let had_terminal = self.terminal.take_back();
+        stop(&self.terminal);
+        // The lock may have been lost in that time. Then the command is killed before it goes on.
         self.look()?;
         if had_terminal {
-            self.around.terminal.give(self.group.id());
+            self.terminal.give(self.group.id());
         }
         self.group.signal(Signal::SIGCONT);
         self.was_continued = true;
@@ -305,32 +370,33 @@ impl<'a> Supervisor<'a> {
         let is_killed = self.stage == Stage::Killed;
         let signal = tokio::select! {
             biased;
-            signal = self.around.signals.next() => signal,
+            signal = self.signals.next() => signal,
+            // Before the next step: a hold that is lost or ended by force has no deadline to wait
+            // for.
             _ = lost, if !is_killed => return,
             () = tokio::time::sleep(time) => return,
         };
-        // The lock may have ended meanwhile: that is looked at before the command goes on.
         match signal {
             Signal::SIGCHLD => {}
             Signal::SIGTSTP if self.stops_itself => self.stops_itself = false,
             Signal::SIGCONT if self.was_continued => self.was_continued = false,
             Signal::SIGTSTP => {
                 self.group.signal(signal);
-                // An error comes again at the next look.
+                // An error comes again at the next turn.
                 let _ = self.stop(|_| process::stop());
             }
-            // Somebody at the keyboard waits no longer.
+            // The user does not want to wait for the grace (`a_second_ctrl_c_ends_the_grace`).
             Signal::SIGINT if matches!(self.stage, Stage::Ending(_)) => self.kill(),
             Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP | Signal::SIGQUIT => {
-                self.end(signal, clock::now() + self.around.plan.grace);
+                self.end(signal, clock::now() + self.plan.grace);
             }
             signal => self.group.signal(signal),
         }
     }
 
     fn until_next(&self) -> Duration {
-        let left = self.around.lock.remaining();
-        let of_the_plan = match self.around.plan.measure(left) {
+        let left = self.lock.remaining();
+        let of_the_plan = match self.plan.measure(left) {
             Measure::Wait(time) | Measure::Terminate(time) => time,
             Measure::Kill => Duration::ZERO,
         };

@@ -1,11 +1,10 @@
-//! A process that outlives the program, and ends the command where the program cannot; or the
-//! servers of `quorate try`.
+//! A process that outlives the program, and ends the command if the program cannot. It also ends
+//! the servers of `quorate try`.
 //!
 //! It is this program once more, in a session of its own, with all signals blocked. It reads from
 //! a pipe that only the program holds: which process group the command has, and when to kill it.
-//! Each later moment replaces the one before. It kills the group when the moment has come, so the
-//! program may be stopped; and when the pipe ends, so the program may be killed. A kill by the
-//! program's name does not meet it: neither its name nor its command line has that in it.
+//! Each later moment replaces the one before. It kills the group at that moment, so the program may
+//! be stopped; and when the pipe ends, so the program may be killed.
 
 use std::{
     env,
@@ -36,20 +35,24 @@ use nix::{
 
 use crate::{clock, process};
 
-/// The hidden argument.
+/// The hidden argument of a watcher.
 pub(crate) const WATCH: &str = "__watch";
 
-/// What it is called in lists of processes, and in its command line.
+/// The name of the process, and the first word of its command line.
+// Without `quorate`: `pkill -9 quorate` would end the watcher with the program, and the command
+// would go on beside the next holder (`a_kill_by_the_programs_name_leaves_nothing_of_the_group`).
 const NAME: &CStr = c"lock-watcher";
 
 /// The variable with the folder.
 const FOLDER: &str = "FOLDER";
 
-/// What the watcher is told, each in as many bytes.
+/// A message to the watcher.
+// All have the same length, and are shorter than what a pipe takes at once: so each is written and
+// read as a whole, and never half of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notice {
     Group(Pid),
-    /// By the clock that both processes see alike.
+    /// A moment of the clock that both processes see alike.
     KillAt(Duration),
     /// The group is gone.
     Done,
@@ -82,30 +85,32 @@ impl Notice {
     }
 }
 
-/// The program's end of it.
+/// The watcher, as the program sees it.
 pub(crate) struct Watcher {
     process: Child,
     pipe: ChildStdin,
 }
 
 impl Watcher {
-    /// It removes the folder, if there is one, when the program did not come to it. A group that
-    /// runs already is watched from the beginning: the program may be killed before it says
-    /// anything.
+    /// Starts a watcher. It removes the folder if the program is killed. `running`: the group of a
+    /// command that runs already.
     pub(crate) fn start(folder: Option<&Path>, running: Option<Pid>) -> io::Result<Self> {
         let mut command = process::again();
         command.arg0(OsStr::from_bytes(NAME.to_bytes())).arg(WATCH).env_clear();
         command.envs(folder.map(|folder| (FOLDER, folder)));
+        // As an argument, and not by the pipe: the program may be killed before it writes.
         command.args(running.map(|group| group.to_string()));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // It keeps the mask of the thread that starts it: no signal but SIGKILL ends it, also where
-        // all processes of a service get one.
+        // It inherits the mask of the thread that starts it, so only SIGKILL ends it: systemd sends
+        // SIGTERM to all processes of a service
+        // (`signals_for_all_processes_of_a_service_do_not_end_the_watcher`).
         let mask = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK)?;
         let started = command.spawn();
         mask.thread_set_mask()?;
         let mut process = started?;
         let pipe = process.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        // Somebody may have stopped it: its program does not wait for it.
+        // If somebody stops the watcher, its pipe fills. A write must fail then, and not block the
+        // program.
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         Ok(Self { process, pipe })
     }
@@ -114,31 +119,31 @@ impl Watcher {
         Pid::from_raw(i32::try_from(self.process.id()).unwrap_or(i32::MAX))
     }
 
-    /// Fails where it is gone, or has not listened for long.
+    /// Fails if the watcher is gone, or has not read its pipe for long.
     pub(crate) fn watch(&mut self, group: Pid) -> io::Result<()> {
-        self.tell(Notice::Group(group))
+        self.send(Notice::Group(group))
     }
 
     /// Fails as [`watch`](Self::watch).
     pub(crate) fn kill_at(&mut self, at: Duration) -> io::Result<()> {
+        // As a rest of time: the clock of deadlines is made by each process for itself.
         let left = at.saturating_sub(clock::now());
-        self.tell(Notice::KillAt(clock::shared() + left))
+        self.send(Notice::KillAt(clock::shared() + left))
     }
 
-    /// Ends it; the group is then watched by nobody.
+    /// Ends the watcher, and not the group.
     pub(crate) fn kill(&mut self) {
-        // It was not waited for, so its id is not that of another process.
+        // It was not reaped, so its id is not another process's.
         let _ = self.process.kill();
     }
 
-    /// There is nothing to kill any more; it ends by itself.
+    /// Lets the watcher end: nothing is left to kill.
     pub(crate) fn dismiss(mut self) {
-        // One that is gone has nothing to be told.
-        let _ = self.tell(Notice::Done);
+        // A watcher that is gone does no harm any more.
+        let _ = self.send(Notice::Done);
     }
 
-    /// So few bytes are written at once or not at all.
-    fn tell(&mut self, notice: Notice) -> io::Result<()> {
+    fn send(&mut self, notice: Notice) -> io::Result<()> {
         self.pipe.write_all(&notice.write())
     }
 }
@@ -146,7 +151,8 @@ impl Watcher {
 /// The watcher itself.
 pub(crate) fn watch(arguments: &[OsString]) {
     process::rename(NAME);
-    // Signals of the terminal are not for it. It may lead a session already.
+    // Signals of the terminal are not for it. The call fails if this process leads a session
+    // already.
     let _ = setsid();
     let group = arguments.first().and_then(|group| group_of(group.to_str()?.parse().ok()?));
     let mut watched = WatchedGroup { group, kill_at: None };
@@ -155,6 +161,7 @@ pub(crate) fn watch(arguments: &[OsString]) {
         match watched.next(&alarm) {
             Ok(true) => {}
             Ok(false) => return,
+            // The program is gone, or the pipe is broken: in doubt the command ends.
             Err(_) => break,
         }
         watched.kill_if_due();
@@ -165,8 +172,8 @@ pub(crate) fn watch(arguments: &[OsString]) {
     }
 }
 
-/// Never a group of the whole system, such as 0 or 1.
 fn group_of(id: u64) -> Option<Pid> {
+    // A signal to group 0 goes to one's own group, and a signal to group 1 to all processes.
     i32::try_from(id).ok().filter(|id| *id > 1).map(Pid::from_raw)
 }
 
@@ -176,14 +183,14 @@ struct WatchedGroup {
 }
 
 impl WatchedGroup {
-    /// Waits for the moment or for notices, and takes those that there are; says whether there is
-    /// still something to watch. Fails where the program is gone.
+    /// Waits for the moment to kill or for notices, and takes the notices. Says whether there is
+    /// still something to watch. Fails if the program is gone.
     fn next(&mut self, alarm: &Alarm) -> io::Result<bool> {
         let input = io::stdin();
         if !alarm.wait(input.as_fd(), self.kill_at)? {
             return Ok(true);
         }
-        // Each was written at once, and is read at once.
+        // A multiple of a notice, so that none is read in halves.
         let mut bytes = [0; 64 * Notice::BYTES];
         let length = match read(input.as_fd(), &mut bytes) {
             Err(Errno::EINTR | Errno::EAGAIN) => return Ok(true),
@@ -206,6 +213,7 @@ impl WatchedGroup {
 
     fn kill_if_due(&mut self) {
         if self.kill_at.is_some_and(|at| clock::now() >= at) {
+            // Otherwise the moment would stay in the past, and each wait would end at once.
             self.kill_at = None;
             self.kill();
         }
@@ -213,20 +221,24 @@ impl WatchedGroup {
 
     fn kill(&self) {
         if let Some(group) = self.group {
-            // All may have ended by themselves.
+            // It fails if all processes of the group have ended by themselves.
             let _ = killpg(group, Signal::SIGKILL);
         }
     }
 }
 
-/// What wakes the watcher at once where the moment passed while the machine was suspended.
+/// A timer that goes on while the machine is suspended, if there is one.
+// By `poll` alone, the watcher would be late after a suspend by what was left of a step: the lease
+// goes on in that time.
 struct Alarm {
     #[cfg(target_os = "linux")]
     timer: Option<TimerFd>,
 }
 
 impl Alarm {
-    /// How often it looks at the clock: no timer goes by the one that deadlines are told by.
+    /// How often to look at the clock.
+    // No timer goes by the clock of the deadlines. The one below is slow while a time service slows
+    // the clock down, by up to 8 %: a command was killed 1.7 s late.
     const STEP: Duration = Duration::from_millis(250);
 
     #[cfg(target_os = "linux")]
@@ -239,13 +251,14 @@ impl Alarm {
         Self {}
     }
 
-    /// Whether there is something to read; or else the moment may have come.
+    /// Waits until there is something to read (true), or the moment may have come (false).
     fn wait(&self, input: BorrowedFd<'_>, moment: Option<Duration>) -> io::Result<bool> {
         let read = PollFd::new(input, PollFlags::POLLIN);
         let left = moment.map(|moment| moment.saturating_sub(clock::now()));
         let timer = left.and_then(|left| self.set(clock::shared() + left));
         let step = left.map(|left| {
-            // Not before the moment, which is less than a millisecond after the last whole one.
+            // A millisecond more, as the rest is cut to whole ones: waking up just before the
+            // moment would cost another turn.
             let left = left.min(Self::STEP) + Duration::from_millis(1);
             PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)
         });
