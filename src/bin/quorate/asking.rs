@@ -1,4 +1,4 @@
-//! Asks for a lock: for how long it is waited for, and what is said meanwhile.
+//! How a command asks for its lock: for how long it waits, and what it says meanwhile.
 
 use std::{pin::pin, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     setup,
 };
 
-/// After so long somebody may want to know what the program waits for.
+/// The time after which a terminal shows what the program waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
@@ -60,12 +60,14 @@ impl Asking<'_> {
         self.acquire_with_quorum(quorum).await.map_err(|error| self.not_acquired(error))
     }
 
-    /// A majority that only quarantines keep away is no lock that is taken: it is waited for, for no
-    /// longer than one lasts.
+    /// Asks for the lock. If only quarantines keep a majority away, waits for their end first.
+    // Also with --try and --wait: the nightly job of a fleet whose servers had restarted ended with
+    // 69 on every machine, as a quarantine begins with the first look at a server
+    // (`a_nightly_job_runs_once_though_most_servers_have_restarted_since_anybody_was_there`).
     async fn acquire_with_quorum(&self, quorum: &Quorate) -> Result<Option<LockHeld>, Error> {
         let AskingOptions { wait, now: tries, no_quorum_wait, .. } = self.options;
         let limit = if *tries { Some(Duration::ZERO) } else { *wait };
-        // Asks once first: the time in which the lock may be taken begins when there is a quorum.
+        // It asks without waiting at first: the time of --wait begins when there is a quorum.
         let (mut within, mut until) = (Some(Duration::ZERO), None);
         loop {
             let error = match self.acquire_within(quorum, within).await {
@@ -80,11 +82,13 @@ impl Asking<'_> {
                 within = limit;
                 continue;
             };
+            // For one quarantine at most: if servers restart again and again, an operator should
+            // see it.
             if until.is_some_and(|until| now + after > until) {
                 return Err(error);
             }
             if until.is_none() {
-                // It may be longer where a server took over from another.
+                // A quarantine after a failover ends later than a longest lease from now.
                 until = Some(now + self.longest.max(after));
                 let time = Short(after);
                 self.console.warn(format_args!("waiting {time} for a quorum: {error}"));
@@ -93,11 +97,14 @@ impl Asking<'_> {
         }
     }
 
-    /// If the lock is taken, one line says so: cron mails it. Only `--verbose` shows ids.
+    /// The failure to report.
     fn not_acquired(&self, error: Error) -> Failure {
+        // The library checked what the command line said, such as --lease.
         if error.is_invalid() {
             return Failure::new(Code::Usage, error.to_string());
         }
+        // A lock that is taken is one line, as cron mails what is printed: the name of the client
+        // in place of the long id, and no line for each voter.
         let holder = error.holder().filter(|_| error.is_busy() && !self.console.is_verbose);
         let Some((hold, client)) = holder.and_then(|hold| Some((hold, hold.client_name()?))) else {
             return error.into();
@@ -120,6 +127,7 @@ impl Asking<'_> {
                 return acquired;
             }
             tokio::select! {
+                // The lock may come while the voters are asked who has it: then nothing is said.
                 biased;
                 acquired = &mut acquiring => return acquired,
                 who = self.who_has_it(quorum) => self.console.note(format_args!("waiting: {who}")),
@@ -128,7 +136,7 @@ impl Asking<'_> {
         acquiring.await
     }
 
-    /// One line.
+    /// Says in one line who has the lock, or why nobody gets it.
     async fn who_has_it(&self, quorum: &Quorate) -> String {
         let name = quoted(self.name);
         let holds = match lock::find(quorum, self.name).await {

@@ -55,10 +55,13 @@ pub(crate) async fn run(options: BreakOptions, console: &Console) -> Result<Code
 
 impl BreakOptions {
     async fn end(&self, quorum: &Quorate, console: &Console) -> Result<Code, Failure> {
+        // By the ids that are shown, and never all of the lock: while the user reads, another
+        // client may get it (`the_holder_that_was_shown_is_ended_and_learns_of_it`).
         let holds = lock::find(quorum, &self.name).await?;
         if let Some(wanted) = &self.hold {
             let Some(hold) = holds.iter().find(|found| found.held.hold == *wanted) else {
-                // The library says what each voter says.
+                // No voter named it a moment ago. The library decides, and its error has the answer
+                // of each voter.
                 quorum.admin().end(LockKind::Mutex, &self.name, wanted).await?;
                 say(format_args!("ended: {}", quoted(wanted.as_str())));
                 return Ok(Code::Fine);
@@ -82,6 +85,7 @@ impl BreakOptions {
         for hold in holds {
             match hold.end(quorum, &self.name).await {
                 Ok(ended) => say(format_args!("ended: {ended}")),
+                // No failure: the user wanted it to end.
                 Err(error) if error.is_not_holding() => {
                     console.warn(format_args!("had ended by itself: {}", hold.whose()));
                 }
@@ -95,6 +99,7 @@ impl BreakOptions {
 /// Asks on the terminal.
 fn confirm(holds: usize) -> Result<bool, Failure> {
     let (stdin, mut stderr) = (io::stdin(), io::stderr());
+    // A script that has no terminal would wait for ever, or take the next line of a file for a yes.
     if !stdin.is_terminal() {
         let what = "nobody can be asked, as standard input is no terminal: use --yes, or --hold ID";
         return Err(Failure::new(Code::Usage, what));
@@ -108,7 +113,7 @@ fn confirm(holds: usize) -> Result<bool, Failure> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Where nobody reads it, nothing is to be done.
 fn say(what: impl Display) {
+    // The hold is ended, whether or not somebody reads this. `println!` would panic.
     let _ = writeln!(io::stdout(), "{what}");
 }

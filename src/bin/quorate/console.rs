@@ -1,7 +1,8 @@
-//! How the program ends, and what it says itself, on standard error.
-//!
-//! A thread of its own writes there: a pipe may be full, and a terminal stopped. No lock waits for
-//! that.
+//! The codes with which the program ends, and its messages on standard error.
+
+// A thread of its own writes the messages: a pipe may be full, and a terminal stopped. Before, the
+// thread of the clients waited to write a line of the log, and the program waited for standard
+// error to say why the lock was lost (`a_command_goes_on_though_nobody_reads_the_log`).
 
 use std::{
     env,
@@ -39,7 +40,7 @@ pub(crate) enum Code {
     NotFound = 127,
 }
 
-/// The same for users.
+/// The codes, as the help shows them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
     0      all went well
@@ -65,13 +66,13 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// Why the program ends before its time: a line for each cause.
+/// Why the program fails: a message, and a line for each cause.
 pub(crate) struct Failure {
     pub(crate) code: Code,
     pub(crate) what: String,
-    /// Each names its voter; the last may say what to set.
+    /// One for each voter; the last may say what to set.
     pub(crate) causes: Vec<String>,
-    /// It stays as it is until somebody changes something.
+    /// Whether it stays until somebody changes something.
     pub(crate) is_permanent: bool,
 }
 
@@ -80,12 +81,13 @@ impl Failure {
         Self { code, what: what.into(), causes: Vec::new(), is_permanent: false }
     }
 
-    /// Whether it may go better another time, without anybody changing something.
+    /// Whether another try may succeed, although nobody changes anything.
     pub(crate) fn passes(&self) -> bool {
+        // Only errors of the library say whether they are permanent, so the code matters, too.
         matches!(self.code, Code::Lost | Code::Unavailable) && !self.is_permanent
     }
 
-    /// What the operating system refused.
+    /// The operating system has refused something.
     pub(crate) fn system<E: Display>(what: impl Display) -> impl FnOnce(E) -> Self {
         move |cause| Self::new(Code::System, format!("{what}: {cause}"))
     }
@@ -105,7 +107,7 @@ impl From<Error> for Failure {
         };
         let causes: Vec<_> = error.voters().iter().map(ToString::to_string).collect();
         let what = error.to_string();
-        // The library lists them behind the message, in one line.
+        // The library's text has all causes in one line behind the message. Here each has a line.
         let listed = format!(" ({})", causes.join("; "));
         let what = what.strip_suffix(&listed).unwrap_or(&what).to_owned();
         let login = error.voters().iter().find_map(|report| match &report.verdict {
@@ -117,7 +119,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What to set where this is what a server answers to a login.
+/// The setting to correct, if a server refused the login.
 pub(crate) fn login_to_set(cause: &Cause) -> Option<&'static str> {
     match cause.reason()?.server_error()? {
         ServerError::NotLoggedIn => Some(
@@ -132,19 +134,19 @@ pub(crate) fn login_to_set(cause: &Cause) -> Option<&'static str> {
     }
 }
 
-/// What is said at last is waited for, and no longer than this.
+/// How long the end of the program waits until its last messages are written.
+// Not for ever: nobody may read the pipe (`the_program_ends_though_nobody_reads_why`).
 const LAST: Duration = Duration::from_secs(1);
 
 pub(crate) struct Console {
     quiet: bool,
-    /// Whether somebody looks closer.
     pub(crate) is_verbose: bool,
     colour: bool,
     errors: StandardError,
 }
 
 impl Console {
-    /// From here on the library's log is shown as well, if that is wished.
+    /// A console. With `verbose`, it also shows the library's log from now on.
     pub(crate) fn new(quiet: bool, verbose: u8) -> Self {
         let level = match verbose {
             0 => LevelFilter::OFF,
@@ -161,18 +163,18 @@ impl Console {
         Self { quiet, is_verbose, colour: has_colour(&io::stderr()), errors }
     }
 
-    /// Whether somebody looks at it.
+    /// Whether a terminal shows the messages.
     pub(crate) fn is_watched(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 
-    /// What the program waits for.
+    /// Says what the program waits for.
     pub(crate) fn note(&self, what: impl Display) {
         self.say("36", what);
     }
 
     pub(crate) fn failure(&self, failure: &Failure) {
-        // Behind what the library has to say of it.
+        // The library's thread of the log has the events that led to this, and may be behind.
         log::flush(LAST);
         self.say("31", &failure.what);
         for cause in &failure.causes {
@@ -180,7 +182,7 @@ impl Console {
         }
     }
 
-    /// What the user should know although the program goes on.
+    /// Warns of something, while the program goes on.
     pub(crate) fn warn(&self, what: impl Display) {
         if !self.quiet {
             self.say("33", what);
@@ -207,7 +209,7 @@ impl Drop for Console {
     }
 }
 
-/// What waits to be written to standard error.
+/// The queue of texts for standard error.
 #[derive(Clone)]
 struct StandardError {
     texts: Sender<ErrorText>,
@@ -216,26 +218,27 @@ struct StandardError {
 
 enum ErrorText {
     Said(Vec<u8>),
-    /// All before it has been written.
+    /// Answered when all texts before it have been written.
     End(Sender<()>),
 }
 
 #[derive(Default)]
 struct Backlog {
     waiting: AtomicUsize,
-    /// How many found no room since that was last said.
+    /// How many texts found no room since the last message about that.
     missing: AtomicUsize,
 }
 
 impl StandardError {
-    /// So many texts wait.
+    /// How many texts may wait.
+    // A bounded channel would not do: `End` must find room when it is full.
     const MOST: usize = 4096;
 
     fn start() -> Self {
         let ((texts, said), backlog) = (mpsc::channel(), Arc::<Backlog>::default());
         let of_thread = Arc::clone(&backlog);
         let thread = thread::Builder::new().name("quorate-stderr".into());
-        // Where the system gives no thread, nothing is said.
+        // Without a thread nothing is written, but the lock is kept all the same.
         let _ = thread.spawn(move || Self::write_all(&said, &of_thread));
         Self { texts, backlog }
     }
@@ -245,12 +248,12 @@ impl StandardError {
         let _ = SigSet::from(Signal::SIGTTOU).thread_block();
         let mut stderr = io::stderr();
         for text in texts {
-            // Where nobody is left to read or to wait, nothing is to be done.
             match text {
                 ErrorText::End(done) => {
                     let _ = done.send(());
                 }
                 ErrorText::Said(text) => {
+                    // An error here has nowhere to go.
                     let _ = stderr.write_all(&text);
                     let missing = backlog.missing.swap(0, Ordering::Relaxed);
                     if missing > 0 {
@@ -272,7 +275,7 @@ impl StandardError {
         }
     }
 
-    /// Waits until all has been written, for a while.
+    /// Waits for a while until all has been written.
     fn finish(&self) {
         let (done, written) = mpsc::channel();
         if self.texts.send(ErrorText::End(done)).is_ok() {
@@ -281,7 +284,7 @@ impl StandardError {
     }
 }
 
-/// For the library's log: each event is one text.
+// For the library's log: each event is one text, so none is cut by another.
 impl Write for StandardError {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         self.say(text.to_vec());
@@ -293,8 +296,9 @@ impl Write for StandardError {
     }
 }
 
-/// Whether to write there in colour: <https://no-color.org>.
+/// Whether to write there in colour.
 pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
+    // By <https://no-color.org>: any value but an empty one means no colour.
     let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
     stream.is_terminal() && !is_set("NO_COLOR") && !is_dumb

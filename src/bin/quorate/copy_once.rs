@@ -1,4 +1,4 @@
-//! `quorate copy-once`: a change of the voters takes along which firings are done.
+//! `quorate copy-once`: copies to the new voters which firings are done.
 
 use clap::Args;
 
@@ -24,6 +24,8 @@ pub(crate) struct CopyOnceOptions {
 }
 
 pub(crate) async fn run(options: CopyOnceOptions) -> Result<Code, Failure> {
+    // A client that takes no lock: copies are written without a vote, as what one voter has is
+    // done, whoever has the lock.
     let quorum = options.voters.setup()?.connect().await?;
     let copied = quorum.admin().copy_once().await;
     let _ = quorum.close().await;

@@ -1,7 +1,6 @@
-//! What others ask over HTTP of this process.
-//!
-//! A few paths, and one answer for each connection. That little of HTTP is written here, as no crate
-//! that the program has anyway speaks it.
+//! A small HTTP server: a few paths, and one answer for each connection.
+
+// Written by hand, as no crate that the program already has speaks HTTP, and this is little of it.
 
 use std::{
     cell::Cell, convert::Infallible, future::poll_fn, io, net::SocketAddr, rc::Rc, str, task::Poll,
@@ -23,22 +22,21 @@ use crate::{clock, console::Failure};
 
 /// How long a request may take to arrive, and its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// So many connections at once.
+/// The most connections at the same time.
 const MOST: usize = 16;
-/// A connection younger than this is not closed to make room. On a busy machine its first byte may
-/// come that late.
+/// The age before which a connection is not closed to make room.
+// On a busy machine the first byte of a probe may come that late.
 const GRACE: Duration = Duration::from_millis(200);
-/// In bytes. A longer head is none of a request that is answered here.
+/// The longest head of a request, in bytes.
 const LONGEST: u64 = 8 * 1024;
-/// Before the next connection is accepted, where the system refuses one.
+/// The pause after the system refused to accept a connection.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What there is to be asked for.
+/// The pages of a server.
 pub(crate) trait Pages {
-    /// Their paths, which are asked for by GET.
     const PATHS: &'static [&'static str];
 
-    /// To one of the paths.
+    /// The answer to GET of one of the paths.
     async fn page(&self, path: &str) -> Answer;
 }
 
@@ -68,22 +66,23 @@ impl Answer {
     }
 }
 
-/// One that was accepted.
 struct Connection<'a> {
     conversation: LocalBoxFuture<'a, io::Result<()>>,
-    /// All of the request is there, and its answer is not.
+    /// Whether its request has arrived, and is not answered yet.
     is_asking: Rc<Cell<bool>>,
-    /// By the clock of this program.
     since: Duration,
 }
 
-/// `option`: which names the address.
+/// Listens on the address of this option.
 pub(crate) async fn listen(option: &str, address: SocketAddr) -> Result<TcpListener, Failure> {
     let listener = TcpListener::bind(address).await;
     listener.map_err(Failure::system(format!("{option} {address}")))
 }
 
-/// Whoever sends nothing, or keeps the connection for nothing, makes room for those that ask.
+/// Answers for ever.
+// The oldest connection without a request makes room for a new one. When idle connections kept
+// their places, every probe failed, and a kubelet ended each leader in turn
+// (`whoever_takes_all_places_and_does_not_go_on_keeps_no_probe_out`).
 pub(crate) async fn serve(pages: &impl Pages, listener: TcpListener) -> Infallible {
     // The oldest first.
     let mut open: Vec<Connection<'_>> = Vec::new();
@@ -97,6 +96,7 @@ pub(crate) async fn serve(pages: &impl Pages, listener: TcpListener) -> Infallib
             listener.accept().await
         };
         tokio::select! {
+            // Requests that are here go before connections that may never send one.
             biased;
             () = progress(&mut open) => {}
             accepted = accept, if has_room => match accepted {
@@ -106,7 +106,7 @@ pub(crate) async fn serve(pages: &impl Pages, listener: TcpListener) -> Infallib
                     }
                     open.push(connection(pages, stream));
                 }
-                // Such as too many open files.
+                // Such as too many open files: without a pause this would fill a core.
                 Err(_) => time::sleep(PAUSE).await,
             },
         }
@@ -137,13 +137,14 @@ async fn converse(
     let reads = async {
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await?;
-        // To close it with something unread would take the answer back.
+        // Until the client closes: a socket that is closed with unread bytes sends a reset, and the
+        // client loses the answer.
         copy(&mut stream, &mut sink()).await.map(drop)
     };
     time::timeout(PATIENCE, reads).await?
 }
 
-/// To the first line of a request.
+/// The answer to the first line of a request.
 async fn answer<P: Pages>(pages: &P, request: &str) -> Answer {
     let mut words = request.split(' ');
     let (method, target) = (words.next(), words.next());
@@ -163,7 +164,7 @@ async fn answer<P: Pages>(pages: &P, request: &str) -> Answer {
     }
 }
 
-/// Completes when a connection has ended, or one may make room that might not before.
+/// Completes when a connection has ended, or was answered and may make room from now on.
 async fn progress(open: &mut Vec<Connection<'_>>) {
     poll_fn(|context| {
         let (before, mut has_changed) = (open.len(), false);
@@ -178,7 +179,7 @@ async fn progress(open: &mut Vec<Connection<'_>>) {
     .await;
 }
 
-/// What came up to the empty line; nothing where that never came.
+/// The head of a request; empty if it did not arrive completely.
 async fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut rest = stream.take(LONGEST);

@@ -1,4 +1,4 @@
-//! A lock of whatever kind: which is wished, the guard of it, and who holds the locks of a name.
+//! Locks of any kind: asking for one, its guard, and who holds the locks of a name.
 
 use std::{fmt, time::Duration};
 
@@ -14,24 +14,24 @@ use crate::{
     screen::{Short, long, noted, quoted},
 };
 
-/// Which lock of a name.
+/// What is asked for under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockKind<'a> {
     Mutex,
     Fair,
     Read,
     Write,
-    /// One of so many.
+    /// One of so many permits.
     Permit(u32),
-    /// With what the leader says of itself.
+    /// The lead, with the value of the leader.
     Lead(&'a str),
-    /// This firing of a job, and for how long servers remember that it is done.
+    /// A firing of a job, and for how long servers remember that it is done.
     Once(Firing, Option<Duration>),
-    /// The mutex that is parked for this ticket.
+    /// The hold that is parked for this ticket.
     Parked(&'a HoldTicket),
 }
 
-/// Which lock of the name; a mutex without any.
+/// The options that name a kind of lock; without one it is a mutex.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub(crate) struct KindOptions {
@@ -52,14 +52,13 @@ pub(crate) struct KindOptions {
     permits: Option<u32>,
 }
 
-/// How a lock is asked for. Where it says nothing, the settings of the client apply.
+/// How a lock is asked for. By default, as the settings of the client say.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Request<'a> {
-    /// How long to wait; without it for as long as it takes.
+    /// How long to wait; `None`: as long as it takes.
     pub(crate) wait: Option<Duration>,
     pub(crate) lease: Option<Duration>,
     pub(crate) hold_at_most: Option<Duration>,
-    /// What is said of the hold.
     pub(crate) note: Option<&'a str>,
 }
 
@@ -85,7 +84,8 @@ impl KindOptions {
     }
 }
 
-/// What is done with a guard, and what with a lead where that differs.
+/// Does one thing with a guard of any kind, or another thing if it is a lead.
+// A macro, as the guards have the same methods but no trait in common.
 macro_rules! with {
     ($held:expr, $guard:ident => $what:expr) => {
         with!($held, $guard => $what, $guard => $what)
@@ -103,7 +103,7 @@ macro_rules! with {
 }
 
 impl LockHeld {
-    /// `None`: the firing is done.
+    /// Acquires the lock. `None`: the firing is done.
     pub(crate) async fn acquire(
         quorum: &Quorate,
         kind: LockKind<'_>,
@@ -121,6 +121,7 @@ impl LockHeld {
                     lock = lock.hold_at_most(most);
                 }
                 match wait {
+                    // With a limit by the call that says who has the lock when the time is over.
                     None => lock.$wait($($value)?).await,
                     Some(limit) => lock.$within($($value,)? limit).await,
                 }
@@ -155,7 +156,7 @@ impl LockHeld {
         with!(self, guard => guard.hold())
     }
 
-    /// Where only one has it at a time.
+    /// The token; readers and permits have none.
     pub(crate) fn token(&self) -> Option<Token> {
         match self {
             Self::Exclusive(guard) => Some(guard.token()),
@@ -183,14 +184,15 @@ impl LockHeld {
         with!(self, guard => guard.release().await, lead => lead.resign().await)
     }
 
-    /// After work that went well: a firing is done.
+    /// Releases it after work that went well: a firing is done then.
     pub(crate) async fn finish(self) -> Result<(), Error> {
         if let Self::Once(guard) = self { guard.done().await } else { self.release().await }
     }
 
-    /// Renews it for this time at least. Who leads or does a firing has no option for that.
+    /// Renews it for this time at least.
     pub(crate) async fn extend(&self, lease: Duration) -> Result<(), Error> {
         match self {
+            // No subcommand asks for it, and the agent refuses it before.
             Self::Exclusive(guard) => guard.extend(lease).await,
             Self::Reads(guard) => guard.extend(lease).await,
             Self::Writes(guard) => guard.extend(lease).await,
@@ -199,7 +201,7 @@ impl LockHeld {
         }
     }
 
-    /// Leaves it taken for this time. Who leads or does a firing has no option for that.
+    /// Leaves it taken for this time; a lead or a firing is released.
     pub(crate) async fn keep_for(self, time: Duration) -> Result<(), Error> {
         match self {
             Self::Exclusive(guard) => guard.keep_for(time).await,
@@ -211,29 +213,29 @@ impl LockHeld {
     }
 }
 
-/// The locks that a name has.
+/// The locks that a name can stand for.
 pub(crate) const KINDS: [Kind; 5] =
     [Kind::Mutex, Kind::RwLock, Kind::Semaphore, Kind::Election, Kind::Once];
 
 /// A hold that has votes.
 pub(crate) struct FoundHold {
     kind: Kind,
-    /// With the longest time that is left on any voter.
+    /// The hold, with the longest time that is left on any voter.
     pub(crate) held: Holder,
-    /// None where the hold has no token, or one of Redisson, which does not tell the time.
+    /// How long ago it began, if its token says that.
     since: Option<Duration>,
     votes: usize,
     voters: usize,
 }
 
 impl FoundHold {
-    /// Says whose hold was ended, and how many voters have confirmed it.
+    /// Ends it by force. Says whose hold it was, and how many voters have confirmed the end.
     pub(crate) async fn end(&self, quorum: &Quorate, name: &str) -> Result<String, Error> {
         let confirmed = quorum.admin().end(self.kind, name, &self.held.hold).await?;
         Ok(format!("{}, confirmed by {confirmed} of {} voters", self.whose(), self.voters))
     }
 
-    /// The hold, and its client where that is known.
+    /// The hold, and its client if the id names it.
     pub(crate) fn whose(&self) -> String {
         let client = self.held.client_name.as_ref().map(|name| format!(" of {}", quoted(name)));
         format!("{}{}", quoted(self.held.hold.as_str()), client.unwrap_or_default())
@@ -241,6 +243,7 @@ impl FoundHold {
 
     /// Whether it has a majority, and so keeps others from a lock of this kind.
     pub(crate) fn keeps_from(&self, kind: LockKind<'_>) -> bool {
+        // A name stands for five locks: who holds the semaphore is in nobody's way at the mutex.
         let of = match kind {
             LockKind::Mutex | LockKind::Fair | LockKind::Parked(_) => Kind::Mutex,
             LockKind::Read | LockKind::Write => Kind::RwLock,
@@ -276,7 +279,8 @@ impl fmt::Display for FoundHold {
     }
 }
 
-/// All holds of all locks of the name, also of a minority of the voters.
+/// All holds of all locks of the name, also holds with the votes of a minority.
+// An operator may have to end these, too: they can keep everybody from a majority.
 pub(crate) async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>, Error> {
     let admin = quorum.admin();
     let mut holds = Vec::new();
@@ -295,9 +299,10 @@ pub(crate) async fn find(quorum: &Quorate, name: &str) -> Result<Vec<FoundHold>,
     Ok(holds)
 }
 
-/// How long ago a hold with this token began: a token is about that time, in microseconds. One of
-/// Redisson is a small number.
+/// How long ago a hold with this token began.
 fn age(token: Token) -> Option<Duration> {
+    // A token is at least the wall clock of its client in microseconds (design 7), so in most cases
+    // it is the time of the grant. A token of Redisson is a small number, and no time.
     const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
     let age = clock::wall().saturating_sub(Duration::from_micros(token.into()));
     Some(age).filter(|age| !age.is_zero() && *age < YEAR)

@@ -1,4 +1,4 @@
-//! The man pages, made of the definition of the command line.
+//! The man pages, made from the definition of the command line.
 
 use std::{
     fmt::Write,
@@ -24,7 +24,8 @@ pub(crate) fn write(mut program: Command, folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// That of `clap_mangen` leaves out the values of options, and the `--` before a command.
+/// The page with another synopsis.
+// `clap_mangen` leaves out the values of options, and the `--` before a command.
 fn with_synopsis(page: &str, command: &Command) -> io::Result<String> {
     const HEAD: &str = ".SH SYNOPSIS\n";
     let (before, rest) = page.split_once(HEAD).ok_or(ErrorKind::InvalidData)?;
@@ -48,7 +49,7 @@ fn synopsis(command: &Command) -> String {
     text + "\n"
 }
 
-/// `-v|--verbose...`, `--grace TIME`, `-- CMD...`
+/// An argument of the synopsis: `-v|--verbose...`, `--grace TIME`, `-- CMD...`.
 fn shown(argument: &Arg) -> String {
     let short = argument.get_short().map(|short| format!("\\-{short}"));
     let long = argument.get_long().map(|long| format!("\\-\\-{}", escaped(long)));
@@ -68,5 +69,6 @@ fn shown(argument: &Arg) -> String {
 }
 
 fn escaped(text: &str) -> String {
+    // A bare `-` is a hyphen in a man page: an option that is copied from it would not work.
     text.replace('-', "\\-")
 }

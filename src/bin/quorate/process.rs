@@ -1,4 +1,4 @@
-//! This process: its signals, its terminal, a folder of its own, and the same program once more.
+//! This process: its signals, its terminal, its private folder, and how it starts itself again.
 
 use std::{
     env,
@@ -24,19 +24,19 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 use crate::console::Failure;
 
-/// Those that would end this process, stop it, or tell of the command.
+/// The signals that matter to a command: they end or stop this process, or come from its children.
 const HEARD: [Signal; 9] = {
     use Signal::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
     [SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT]
 };
 
-/// Those that ask this program to end, where no command runs under a lock.
+/// The signals that ask a subcommand without a command to end.
 pub(crate) const INTERRUPTS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 pub(crate) struct Signals(Vec<(Signal, Stream)>);
 
 impl Signals {
-    /// From here on none of them ends this process.
+    /// Listens to these signals. From here on none of them ends this process.
     pub(crate) fn listen(heard: &[Signal]) -> Result<Self, Failure> {
         let streams =
             heard.iter().map(|kind| Ok((*kind, signal(SignalKind::from_raw(*kind as i32))?)));
@@ -44,9 +44,10 @@ impl Signals {
         streams.map(Self).map_err(Failure::system("signals"))
     }
 
-    /// All that matter to a command. One that was ignored before stays so, as for a program under
-    /// `nohup`.
+    /// Listens to all signals that matter to a command.
     pub(crate) fn listen_for_command() -> Result<Self, Failure> {
+        // A signal that is ignored stays ignored, as `nohup` wants it
+        // (`what_was_ignored_before_stays_ignored`).
         let ignored = ignored();
         let is_heard =
             |kind: &Signal| *kind == Signal::SIGCHLD || ignored >> (*kind as i32 - 1) & 1 == 0;
@@ -66,15 +67,15 @@ impl Signals {
     }
 }
 
-/// A bit for each; nothing is known of it except on Linux.
+/// The signals that are ignored, a bit for each. None, except on Linux.
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// The terminal that controls this process, if one does. It is the command's, as it would be
-/// without this program.
+/// The terminal that controls this process, if there is one.
+// The command gets it, as it would without this program: it reads keys, and a Ctrl-C is for it.
 pub(crate) struct Terminal {
     device: Option<File>,
     own: Pid,
@@ -87,14 +88,14 @@ impl Terminal {
         let device = OpenOptions::new().read(true).write(true).open("/dev/tty").ok();
         let modes = device.as_ref().and_then(|device| tcgetattr(device).ok());
         if device.is_some() {
-            // Whoever is in the background and takes the terminal back, or writes to it, would be
-            // stopped.
+            // The system stops a background process that takes the terminal back or writes to it.
             let _ = SigSet::from(Signal::SIGTTOU).thread_block();
         }
         Self { device, own: getpgrp(), modes, is_given: false }
     }
 
-    /// Whether input and output are on a terminal: then nobody else of a pipeline reads it.
+    /// Whether input and output are on a terminal.
+    // Otherwise another program of a pipeline may read it, as in `quorate run a -- x | less`.
     pub(crate) fn is_for_one() -> bool {
         io::stdin().is_terminal() && io::stdout().is_terminal()
     }
@@ -103,7 +104,7 @@ impl Terminal {
         self.device.is_some()
     }
 
-    /// Gives it to a process group, if this process has it; says whether it had.
+    /// Gives it to a process group, if this process has it. Says whether it did.
     pub(crate) fn give(&mut self, group: Pid) -> bool {
         let Some(device) = &self.device else { return false };
         if tcgetpgrp(device) != Ok(self.own) {
@@ -113,7 +114,7 @@ impl Terminal {
         self.is_given
     }
 
-    /// Takes back what was given; says whether it was.
+    /// Takes it back, if it was given away. Says whether it was.
     pub(crate) fn take_back(&mut self) -> bool {
         let was_given = mem::take(&mut self.is_given);
         if let Some(device) = self.device.as_ref().filter(|_| was_given) {
@@ -122,7 +123,8 @@ impl Terminal {
         was_given
     }
 
-    /// For a command that was killed, and could not do it itself.
+    /// Sets the terminal as it was at the start.
+    // A command that is killed leaves it as it is: without echo, if it asked for a password.
     pub(crate) fn restore_modes(&self) {
         if let (Some(device), Some(modes)) = (&self.device, &self.modes)
             && tcgetpgrp(device) == Ok(self.own)
@@ -131,7 +133,7 @@ impl Terminal {
         }
     }
 
-    /// Whether there is somebody who would continue this process if it stopped.
+    /// Whether a shell would continue this process if it stopped: a parent in the same session.
     pub(crate) fn has_shell(&self) -> bool {
         // The first process of a container has no parent.
         let parent = Some(getppid()).filter(|parent| parent.as_raw() > 0);
@@ -139,20 +141,21 @@ impl Terminal {
         self.is_there() && shell.is_some_and(|shell| getsid(None) == Ok(shell))
     }
 
-    /// Stops this process group, as the key did that stopped the command: this process hears the
-    /// signal as well. Returns when it is continued.
+    /// Stops the process group of this process, and returns when it is continued.
     pub(crate) fn stop_group(&self) {
+        // All of the group, as the key would: this program may stand in a pipeline. It catches the
+        // first signal itself, so it needs the second.
         let _ = killpg(self.own, Signal::SIGTSTP);
         stop();
     }
 }
 
-/// Stops this process; returns when it is continued.
+/// Stops this process, and returns when it is continued.
 pub(crate) fn stop() {
     let _ = kill(getpid(), Signal::SIGSTOP);
 }
 
-/// A folder that nobody else may read. Removed with the value, and all that is in it.
+/// A folder that only this user can read. It is removed with the value, with all its files.
 pub(crate) struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
@@ -173,8 +176,9 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Runs the same file, also where another one was installed in its place meanwhile.
+/// A command that runs this program again.
 pub(crate) fn again() -> Command {
+    // By `/proc`, as another version may have been installed at the path since this one started.
     let of_this_process = PathBuf::from("/proc/self/exe");
     let path = if cfg!(target_os = "linux") && of_this_process.exists() {
         of_this_process
@@ -186,7 +190,7 @@ pub(crate) fn again() -> Command {
     command
 }
 
-/// What lists of processes call it, where that is not by the name of the file.
+/// Sets the name of this process in lists of processes.
 pub(crate) fn rename(name: &CStr) {
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_name(name);

@@ -1,4 +1,4 @@
-//! What is shown on standard output: lines of text for people, or JSON for programs.
+//! Standard output: lines of text for people, or JSON for programs.
 
 use std::{
     fmt::{self, Write as _},
@@ -16,7 +16,7 @@ use crate::{
     process::{INTERRUPTS, Signals},
 };
 
-/// What a line says to somebody who only looks at its colour, which terminals know by this number.
+/// The meaning of a line, which its colour shows. The number is the terminal's for that colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain = 0,
@@ -36,14 +36,15 @@ struct Line {
     name: Option<NameInLine>,
 }
 
-/// A name in a line that has something to say of it. Where a screen is narrow, the name gives way.
+/// The place of a name in a line, in columns.
+// On a narrow screen the name is shortened, and not what the line says about it: `status --watch`
+// cut the holder off (`on_a_narrow_screen_a_name_is_shortened_and_its_holder_is_not`).
 #[derive(Clone, Copy)]
 struct NameInLine {
-    /// Before it, in columns.
     start: usize,
-    /// For the name.
     width: usize,
-    /// In all; in a table for its widest line, so that columns stay columns.
+    /// The width of the line; in a table the width of its widest line, so that columns stay
+    /// columns.
     total: usize,
 }
 
@@ -63,7 +64,7 @@ impl Frame {
         self.line(Tone::Plain, "");
     }
 
-    /// A text behind its head, broken between words where it is wider than this.
+    /// A text behind its head, broken between words if it is wider than this.
     pub(crate) fn wrapped(&mut self, tone: Tone, head: &str, text: &str, width: Option<usize>) {
         let indent = head.chars().count();
         let mut line = head.to_owned();
@@ -127,7 +128,7 @@ impl Frame {
         lines.collect()
     }
 
-    /// As many lines, and as much of each, as a screen has room for.
+    /// The lines that fit a screen, and as much of each as fits.
     pub(crate) fn cut(&self, width: usize, height: usize, has_colour: bool) -> Vec<String> {
         let cut = |line: &Line| {
             let coloured = |text: &String| coloured(line.tone, text, has_colour);
@@ -138,10 +139,10 @@ impl Frame {
 }
 
 impl Line {
-    /// A name keeps this width.
+    /// The shortest width of a shortened name.
     const NAME: usize = 9;
 
-    /// What is said of a name is never cut: what still has no room goes on in the next line.
+    /// The line, cut to this width; or in several lines, if it is about a name.
     fn fitted(&self, width: usize) -> Vec<String> {
         let Some(NameInLine { start, width: room, total }) = self.name else {
             return vec![self.text.chars().take(width).collect()];
@@ -168,8 +169,9 @@ impl Line {
     }
 }
 
-/// In the middle: names begin alike, and end with what tells them apart.
+/// A name with at most so many letters.
 fn shortened(name: &str, most: usize) -> String {
+    // Cut in the middle: names begin alike, and differ at their ends, as `invoice:41` and `:42`.
     let count = name.chars().count();
     if count <= most {
         return name.to_owned();
@@ -187,8 +189,10 @@ fn coloured(tone: Tone, text: &str, has_colour: bool) -> String {
     }
 }
 
-/// A text of somebody else, such as the name of a lock: nothing in it can move the cursor.
+/// A text of somebody else, such as the name of a lock, without control characters.
 pub(crate) fn quoted(text: &str) -> String {
+    // Otherwise a lock with a name of escape sequences could forge lines on an operator's terminal
+    // (`what_others_wrote_cannot_move_the_cursor`).
     let shown = |sign: char| match sign {
         sign if sign.is_control() => sign.escape_default().to_string(),
         sign => sign.to_string(),
@@ -196,12 +200,12 @@ pub(crate) fn quoted(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// What the user of a hold says of it, in brackets behind a blank, if anything.
+/// The note of a hold in brackets behind a blank, or nothing.
 pub(crate) fn noted(hold: &HoldId) -> String {
     hold.note().map_or_else(String::new, |note| format!(" ({note:?})"))
 }
 
-/// So many of what this word says.
+/// A count and its word: `1 lock`, `2 locks`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{count} {what}{s}")
@@ -229,18 +233,17 @@ pub(crate) fn long(time: Duration) -> String {
     }
 }
 
-/// The part of a bar of this width that is full when so much of all the time is there.
+/// How much of a bar of this width is full when so much of all the time has passed.
 pub(crate) fn share_of(time: Duration, all: Duration, width: usize) -> usize {
     let full = time.as_nanos().saturating_mul(width as u128) / all.as_nanos().max(1);
     usize::try_from(full).map_or(width, |full| full.min(width))
 }
 
-/// One time, or another text where there is none.
 pub(crate) fn time_or(time: Option<Duration>, none: &str) -> String {
     time.map_or_else(|| none.to_owned(), |time| Short(time).to_string())
 }
 
-/// What is shown: lines for people, or one line for programs.
+/// The output of a command: lines for people, or JSON for programs.
 pub(crate) enum Picture {
     Frame(Frame),
     Json(serde_json::Value),
@@ -256,18 +259,17 @@ impl Picture {
     }
 }
 
-/// How wide the terminal is, if standard output is one.
+/// The width of the terminal, if standard output is one.
 pub(crate) fn width() -> Option<usize> {
     let (Width(width), _) = terminal_size_of(io::stdout())?;
     Some(width.into())
 }
 
-/// Writes to standard output what may be no text.
+/// Writes bytes to standard output: the value of a leader need not be text.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     unless_gone(write(bytes))
 }
 
-/// Writes it once.
 pub(crate) fn print(shown: &Picture) -> Result<(), Failure> {
     let text = match shown {
         Picture::Frame(frame) => frame.shown(has_colour(&io::stdout())),
@@ -276,8 +278,7 @@ pub(crate) fn print(shown: &Picture) -> Result<(), Failure> {
     print_bytes(text.as_bytes())
 }
 
-/// Shows what `look` makes, now and after each interval, until a signal ends it. With programs as
-/// readers, one line of JSON each time.
+/// Shows what `look` makes, now and after each interval, until a signal ends it.
 pub(crate) async fn repeat(
     interval: Duration,
     mut look: impl AsyncFnMut() -> Result<Picture, Failure>,
@@ -287,6 +288,7 @@ pub(crate) async fn repeat(
     let showing = async {
         loop {
             let shown = look().await?;
+            // A reader that has gone ends it, as with `quorate status --watch | head`.
             if let Err(cause) = screen.show(&shown) {
                 return unless_gone(Err(cause));
             }
@@ -302,11 +304,12 @@ pub(crate) async fn repeat(
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// The terminal, with what it showed before kept until the end.
+/// The terminal, while a picture is drawn again and again.
+// On the alternate screen: what the terminal showed before comes back at the end.
 #[derive(Default)]
 struct Screen {
     is_entered: bool,
-    /// Stays on the terminal at the end.
+    /// The last picture, which stays on the terminal at the end.
     last: String,
 }
 
@@ -314,6 +317,7 @@ impl Screen {
     fn show(&mut self, shown: &Picture) -> io::Result<()> {
         let stdout = io::stdout();
         let frame = match shown {
+            // One line for each look, so that a program can read them one by one.
             Picture::Json(value) => return write(format!("{value}\n").as_bytes()),
             Picture::Frame(frame) if !stdout.is_terminal() => {
                 return write(format!("{}\n", frame.shown(false)).as_bytes());
@@ -328,9 +332,11 @@ impl Screen {
         if !mem::replace(&mut self.is_entered, true) {
             text.push_str(ENTER);
         }
+        // From the top, and each line is cleared behind its text: to clear the screen first would
+        // flicker.
         text.push_str("\x1b[H");
         let lines = frame.cut(width.into(), height.into(), has_colour);
-        // Without an end behind the last: that would scroll a full screen.
+        // No end of line behind the last line: it would scroll a full screen.
         text.push_str(&lines.join("\x1b[K\n"));
         text.push_str("\x1b[K\x1b[J");
         write(text.as_bytes())
@@ -340,7 +346,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         if self.is_entered {
-            // Where nobody reads it, nothing is to be done.
+            // A reader that has gone misses nothing.
             let _ = write(format!("{LEAVE}{}", self.last).as_bytes());
         }
     }
@@ -352,8 +358,8 @@ fn write(bytes: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// Whoever reads it may have gone: then there is nobody to tell.
 fn unless_gone(written: io::Result<()>) -> Result<(), Failure> {
+    // `quorate status | head` is no failure.
     match written {
         Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::system("standard output")(cause))

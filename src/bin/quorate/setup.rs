@@ -1,6 +1,6 @@
 //! The settings of a client: the options that subcommands share, the environment and the file.
 
-/// The library's own file.
+// The library's own file: it has no public function that reads a time.
 #[path = "../../client/times.rs"]
 mod times;
 
@@ -14,7 +14,7 @@ use std::{
 };
 
 use clap::Args;
-use quorate::{Builder, Cause, Quorate};
+use quorate::{Builder, Cause, Quorate, VoterStatus};
 use tokio::time;
 use toml::{Table, Value};
 
@@ -28,17 +28,20 @@ pub(crate) enum SetBy {
     CommandLine,
 }
 
-/// The variable of a key.
+/// The variable of a key, such as `QUORATE_LEASE` of `lease`.
 fn variable(key: &str) -> String {
     format!("QUORATE_{}", key.to_uppercase())
 }
 
-/// Whether it may be one of the library's variables.
+/// Whether it is a variable of the library, or one that is misspelt.
 fn is_ours(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("QUORATE_"))
 }
 
-/// Settings that belong together: whoever sets one of them does not want the others of below.
+/// Settings that belong together. A layer that sets one of them discards the others of the layers
+/// below.
+// `--cluster` on the command line would otherwise be joined by the `voters` of the file, and locks
+// would be held on the servers of both.
 const TOGETHER: [&[&str]; 3] = [
     &[
         "QUORATE_VOTERS",
@@ -52,34 +55,35 @@ const TOGETHER: [&[&str]; 3] = [
     &["QUORATE_TLS_CERTIFICATE_FILE", "QUORATE_TLS_KEY_FILE"],
 ];
 
-/// The settings of a client, or what one place sets of them: by the names of the library's
-/// variables.
+/// The settings of a client, or of one layer (the file, the environment, the command line): by the
+/// names of the library's variables.
+// As text, whatever the place: so the library reads and checks every value, in one way.
 #[derive(Debug, Default)]
 pub(crate) struct Setup(BTreeMap<String, (SetBy, OsString)>);
 
 impl Setup {
-    /// All of it: the library says which names may be misspelt. A variable that is empty counts as
-    /// not set.
+    /// The layer of the environment. An empty variable counts as not set.
     fn environment() -> Self {
+        // With names that do not exist: the library says if one is probably misspelt.
         let is_blank = |value: &OsStr| value.to_str().is_some_and(|value| value.trim().is_empty());
         let values = env::vars_os().filter(|(name, value)| is_ours(name) && !is_blank(value));
         let set = |value| (SetBy::Environment, value);
         Self(values.map(|(name, value)| (name.to_string_lossy().into(), set(value))).collect())
     }
 
-    /// By the key that the file has for it.
+    /// Sets a value by its key in the file.
     pub(crate) fn set(&mut self, set_by: SetBy, key: &str, value: impl Into<OsString>) {
         self.0.insert(variable(key), (set_by, value.into()));
     }
 
-    /// A time of the command line, if it is there.
+    /// Sets a time of the command line, if there is one.
     pub(crate) fn set_time(&mut self, key: &str, time: Option<Duration>) {
         if let Some(time) = time {
             self.set(SetBy::CommandLine, key, format!("{}ms", time.as_millis()));
         }
     }
 
-    /// What this place sets replaces what was set before.
+    /// Adds a layer, whose settings replace the ones from before.
     fn put_on(&mut self, Self(layer): Self) {
         for names in TOGETHER {
             if names.iter().any(|name| layer.contains_key(*name)) {
@@ -94,7 +98,7 @@ impl Setup {
         self.time("QUORATE_LEASE").unwrap_or(Duration::from_secs(30))
     }
 
-    /// For how long they may be held.
+    /// The longest time for which locks may be held.
     pub(crate) fn hold_at_most(&self) -> Option<Duration> {
         self.time("QUORATE_HOLD_AT_MOST")
     }
@@ -106,7 +110,7 @@ impl Setup {
 
     fn time(&self, variable: &str) -> Option<Duration> {
         let set = self.0.get(variable).and_then(|(_, value)| value.to_str());
-        // One that cannot be read is refused by the library.
+        // The library refuses a time that cannot be read.
         set.and_then(|text| parse_time(text.trim()).ok())
     }
 
@@ -117,7 +121,7 @@ impl Setup {
             return Err(Failure::new(Code::Usage, what));
         }
         let own = self.0.iter().map(|(name, (_, value))| (name.into(), value.clone()));
-        // Of these, addresses may name some.
+        // An address `env:NAME` may name any other variable.
         let others = env::vars_os().filter(|(name, _)| !is_ours(name));
         Builder::from_variables(own.chain(others)).map_err(|error| {
             let mut failure = Failure::from(error);
@@ -131,12 +135,14 @@ impl Setup {
         Ok(self.builder()?.only_looks(true).connect().await?)
     }
 
-    /// The library speaks of variables: says where the setting really stands.
+    /// Replaces the variable at the beginning of an error by the place of the setting.
     fn in_words_of_the_place(&self, what: &str) -> String {
+        // The library only knows variables. A user who gave an option would look for a variable
+        // that is not set.
         let name = what.split(' ').next().unwrap_or_default();
         let Some((set_by, _)) = self.0.get(name) else { return what.to_owned() };
         let (key, rest) = (key_of(name), &what[name.len()..]);
-        // Of several addresses each has an option of its own.
+        // The option is for one address, and the key for all.
         let option = match &*key {
             "voters" | "replaced_voters" => key.trim_end_matches('s'),
             option => option,
@@ -195,7 +201,7 @@ pub(crate) struct VoterOptions {
 }
 
 impl VoterOptions {
-    /// All settings: of the file, the environment, and these options.
+    /// All settings of the file, the environment, and these options.
     pub(crate) fn setup(&self) -> Result<Setup, Failure> {
         let mut setup = Setup::default();
         if let Some(path) = self.config.clone().or_else(usual_file) {
@@ -207,6 +213,8 @@ impl VoterOptions {
     }
 
     fn layer(&self) -> Result<Setup, Failure> {
+        // Refused, and not only discouraged: everybody on the machine can read command lines
+        // (`a_password_is_not_seen_anywhere`). The message does not repeat the address.
         let mut addresses = self.voter.iter().chain(&self.cluster).chain(&self.replaced_voter);
         if let Some(place) = addresses.position(|at| has_secret(at)) {
             let what = format!(
@@ -242,8 +250,10 @@ impl VoterOptions {
     }
 }
 
-/// Whether an address has a password, also one that cannot be used otherwise.
+/// Whether an address has a password, also if it cannot be used as an address.
 fn has_secret(address: &str) -> bool {
+    // Up to the last `@`, and without reading the address: a password with `/` or `@` makes it
+    // unreadable, and must be found all the same.
     let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
     let login = rest.rsplit_once('@').map(|(login, _)| login);
     let rest = rest.to_ascii_lowercase();
@@ -251,8 +261,8 @@ fn has_secret(address: &str) -> bool {
         || ["pass=", "password="].iter().any(|name| rest.contains(name))
 }
 
-/// The one that the environment names, or the first that there is of those in the folders of the
-/// XDG specification.
+/// The file that the environment names, or the first that exists in the folders of the XDG
+/// specification.
 fn usual_file() -> Option<PathBuf> {
     let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = named("QUORATE_CONFIG") {
@@ -262,7 +272,7 @@ fn usual_file() -> Option<PathBuf> {
     let own = own.or_else(|| named("HOME").map(|home| Path::new(&home).join(".config")));
     let shared = named("XDG_CONFIG_DIRS").unwrap_or_else(|| "/etc/xdg".into());
     let shared: Vec<_> = env::split_paths(&shared).collect();
-    // Relative ones do not count, says the specification.
+    // The specification says to ignore relative folders.
     let folders = own.into_iter().chain(shared).filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join("quorate/config.toml")).find(|path| path.exists())
 }
@@ -278,7 +288,8 @@ fn parse_file(path: &Path, text: &str) -> Result<Setup, String> {
     let mut layer = Setup::default();
     for (key, value) in table {
         let name = variable(&key);
-        if key != key.to_lowercase() || !Builder::variables().any(|known| known == name) {
+        // An error, as for a misspelt variable: the default would apply, and nobody would notice.
+        if key != key.to_lowercase() || !Builder::variables().any(|variable| variable == name) {
             let keys: Vec<_> = Builder::variables().map(key_of).collect();
             return Err(format!("unknown key `{key}`; known are {}", keys.join(", ")));
         }
@@ -294,7 +305,7 @@ fn key_of(variable: &str) -> String {
     variable.trim_start_matches("QUORATE_").to_lowercase()
 }
 
-/// As the library reads it from a variable.
+/// A value of the file as the library reads it from a variable.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -308,11 +319,12 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Where the error is, without the text of the line: a password may stand there.
+/// The error with its line number.
+// toml would show the line itself, and a password may stand there.
 fn explain(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-    // Several lines where it lists what it had expected.
+    // A list of what was expected comes in several lines.
     let message: Vec<_> = error.message().lines().map(str::trim).collect();
     format!("line {line}: {}", message.join(", "))
 }
@@ -322,31 +334,30 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     Ok(times::parse_time(text)?)
 }
 
-/// The time between two looks. Each look asks all servers for all their keys.
+/// The time between two looks at the servers, or another time that may not be close to zero.
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
+    // Each look of `status --watch` asks all servers for all their keys.
     const LEAST: Duration = Duration::from_millis(100);
     let interval = parse_time(text)?;
     if interval < LEAST { Err(format!("it is at least {LEAST:?}")) } else { Ok(interval) }
 }
 
-/// For so long at most they are waited for.
+/// How long to wait for the slowest voter.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Waits until it is known of each voter whether it answers.
+/// Waits until each voter is connected or has failed.
+// A client is there once a majority answers. Without this, `status` would show the slowest voter as
+// away, although its first answer comes a moment later.
 pub(crate) async fn settle(quorum: &Quorate) {
-    let known = async {
-        while !is_known(quorum).await {
+    let is_open = |voter: &VoterStatus| matches!(voter.connection, Err(Cause::TimedOut(_)));
+    let settled = async {
+        while quorum.status().await.voters.iter().any(is_open) {
             time::sleep(PAUSE).await;
         }
     };
-    // What is not known by then is shown as it is.
-    let _ = time::timeout(PATIENCE, known).await;
-}
-
-async fn is_known(quorum: &Quorate) -> bool {
-    let status = quorum.status().await;
-    status.voters.iter().all(|voter| !matches!(voter.connection, Err(Cause::TimedOut(_))))
+    // A voter that is still open after that is shown as it is.
+    let _ = time::timeout(PATIENCE, settled).await;
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `quorate status`: how the voters are, and what they say about locks.
+//! `quorate status`: the state of the voters, and what they say about locks.
 
 use std::{
     num::NonZeroUsize,
@@ -23,7 +23,7 @@ use crate::{
     setup::{self, Setup, VoterOptions, settle},
 };
 
-/// The shape of what `--json` writes. A later one may have further fields under the same number.
+/// The format of `--json`. Further fields do not change the number.
 const VERSION: u32 = 1;
 
 /// Show the voters and the locks, or what each voter says about some locks
@@ -81,13 +81,13 @@ pub(crate) async fn run(options: StatusOptions, shows_all: bool) -> Result<Code,
 
 /// All that is shown at one moment.
 struct StatusSeen {
-    /// Nothing where locks were named.
+    /// `None` if locks were named.
     voters: Option<(Survey, FoundLocks)>,
     locks: Vec<LockSeen>,
 }
 
 impl StatusOptions {
-    /// Connects when it looks, so that `--watch` begins also without a majority.
+    /// Shows one picture, or picture after picture.
     async fn show(
         &self,
         setup: &Setup,
@@ -96,6 +96,8 @@ impl StatusOptions {
     ) -> Result<Code, Failure> {
         let (mut code, mut failure) = (Code::Fine, None);
         let mut look = async || {
+            // At each look until it succeeds: `--watch` begins also without a majority, when an
+            // operator needs it most (`watching_begins_without_a_majority`).
             let connecting = setup.builder()?.only_looks(true).connect();
             let settled = || async {
                 let quorum = connecting.await?;
@@ -133,6 +135,8 @@ impl StatusOptions {
         let admin = quorum.admin();
         let found = admin.find(&self.pattern, self.limit.get());
         let (survey, found) = tokio::join!(quorum.survey(), found);
+        // Each is asked about: keys that were found may belong to a lock that nobody holds any
+        // more.
         let wanted = found.locks.iter().map(|lock| (lock.name.clone(), lock.kind));
         let locks = look_at(quorum, wanted).await;
         StatusSeen { voters: Some((survey, found)), locks }
@@ -186,9 +190,10 @@ impl StatusSeen {
     }
 }
 
+// The state comes first: a terminal cuts lines at their ends. All columns need 130 signs.
 const HEADINGS: [&str; 9] =
     ["STATE", "VOTER", "VERSION", "DISK", "TRIP", "SERVER", "WHEN FULL", "REPLICAS", "CLOCK"];
-/// So many of them fit 80 columns; all are shown on demand.
+/// How many of them fit 80 columns.
 const FEW: usize = 5;
 
 fn show_survey(frame: &mut Frame, survey: &Survey, shows_all: bool) {
@@ -208,8 +213,9 @@ fn show_survey(frame: &mut Frame, survey: &Survey, shows_all: bool) {
     }
 }
 
-/// Where no majority could be reached: the fields that are known of those that there are else.
+/// The JSON if no majority can be reached.
 fn json_of(error: &Error) -> Value {
+    // With the same fields where they are known, so that a script reads both alike.
     let voters = error.voters().iter().map(|VoterReport { voter, verdict, .. }| {
         let cause = if let Verdict::Unknown(cause) = verdict { Some(cause) } else { None };
         json!({ "voter": voter, "error": cause.map(ToString::to_string) })
@@ -223,7 +229,8 @@ fn json_of(error: &Error) -> Value {
     })
 }
 
-/// The error comes behind it, unless it is drawn again and again.
+/// The picture if no majority can be reached. `with_error`: it is drawn again and again, and the
+/// error would have no other place.
 fn frame_of(error: &Error, with_error: bool) -> Frame {
     let mut frame = Frame::default();
     let row = |VoterReport { voter, verdict, .. }: &VoterReport| match verdict {
@@ -250,7 +257,7 @@ fn tone(set: &SetStatus) -> Tone {
     }
 }
 
-/// One for each server of the voter; the first also has the voter.
+/// A row for each server of the voter. The first also has the voter.
 fn voter_rows(voter: &VoterSurvey) -> Vec<(Tone, Vec<String>)> {
     let tone = tone_of(voter);
     let row = |(place, report): (usize, &ServerReport)| {
@@ -267,14 +274,15 @@ fn voter_rows(voter: &VoterSurvey) -> Vec<(Tone, Vec<String>)> {
     voter.servers.iter().enumerate().map(row).collect()
 }
 
-/// The voter, and its set where there are two.
+/// The voter, and its set if there are two.
 fn name(VoterStatus { voter, side, .. }: &VoterStatus) -> String {
     let side = side.map_or_else(String::new, |side| format!(" ({side})"));
     quoted(&format!("{voter}{side}"))
 }
 
-/// Role, version, disk, eviction, replicas, clock. A voter that is one server is called alike.
+/// The server, and its version, disk, eviction, replicas and clock.
 fn server(voter: &str, report: &ServerReport) -> [String; 6] {
+    // A voter that is one server is called as its address, and need not be shown twice.
     let address = if report.server == voter { "" } else { report.server.as_str() };
     let Ok(info) = &report.info else {
         return [quoted(address), "?".into(), "?".into(), "?".into(), "?".into(), "?".into()];
@@ -303,13 +311,13 @@ fn disk(persistence: &Persistence) -> String {
 }
 
 fn clock(ClockOffset { ahead_micros, .. }: ClockOffset) -> String {
-    // Tenths of a millisecond are more than a network can show.
+    // A finer difference would only be noise of the network.
     let tenths = ahead_micros / 100;
     let sign = if tenths < 0 { '-' } else { '+' };
     format!("{sign}{}.{}ms", tenths.abs() / 10, tenths.abs() % 10)
 }
 
-/// In a word; and where there is more to say, all of it.
+/// The state in a word, and an explanation if it needs one.
 fn state(voter: &VoterSurvey) -> (&'static str, Option<String>) {
     let VoterStatus { connection, refuses, quarantine, configuration_mismatch, .. } = &voter.status;
     let missing = voter.servers.iter().find_map(|report| report.info.as_ref().err());
@@ -323,17 +331,17 @@ fn state(voter: &VoterSurvey) -> (&'static str, Option<String>) {
     }
 }
 
-/// So many locks are asked for at once.
+/// How many locks are asked about at once.
+// Each takes a request to every voter: not all of `--limit 10000` should be under way together.
 const TOGETHER: usize = 64;
 
-/// A lock, and what was seen of it.
+/// A lock, and what the voters say about it.
 struct LockSeen {
     name: String,
     kind: LockKind,
     seen: Result<LockView, Error>,
 }
 
-/// Asks about each of them.
 async fn look_at(
     quorum: &Quorate,
     wanted: impl Iterator<Item = (String, LockKind)>,
@@ -347,7 +355,7 @@ async fn look_at(
 }
 
 impl LockSeen {
-    /// What is to be shown of it, if somebody has it or waits for it, or a firing is done.
+    /// What the voters say, if somebody has the lock or waits for it, or a firing is done.
     fn wanted(&self) -> Option<&LockView> {
         let is_wanted = |state: &LockState| {
             !state.holders.is_empty() || !state.waiting.is_empty() || state.done.is_some()
@@ -376,7 +384,7 @@ impl LockSeen {
     }
 }
 
-/// The locks of one name; those that nobody wants are not shown where another is.
+/// The locks of one name that somebody has or waits for.
 fn show_name(frame: &mut Frame, locks: &[LockSeen]) {
     for error in locks.iter().filter_map(|lock| lock.seen.as_ref().err()) {
         frame.line(Tone::Bad, quoted(&error.to_string()));
@@ -393,23 +401,23 @@ fn show_name(frame: &mut Frame, locks: &[LockSeen]) {
     }
 }
 
-/// Whether every voter answered, and all the same.
+/// Whether every voter answered, and all gave the same answer.
 fn agree(seen: &LockView) -> bool {
     let mut said = seen.voters.iter().map(|view| {
         let LockState { holders, waiting, done, .. } = view.state.as_ref().ok()?;
         let holders = holders.iter().map(|held| (&held.hold, held.count, &held.slots));
-        // Each voter has its own order of readers: by when they end there.
+        // A voter lists readers in the order of their ends, which differs from voter to voter.
         let mut holders: Vec<_> = holders.collect();
         holders.sort_unstable();
         let waiting: Vec<_> = waiting.iter().map(|waiting| &waiting.place).collect();
-        // When it was done is each voter's own clock.
+        // Without the time at which it was done, which is of each voter's own clock.
         Some((holders, waiting, done.map(|done| done.firing)))
     });
     let first = said.next().flatten();
     first.is_some() && said.all(|other| other == first)
 }
 
-/// The holder that excludes all others.
+/// The holder that excludes all others, if there is one.
 fn alone(holders: &[Holder]) -> Option<&Holder> {
     holders.first().filter(|held| !matches!(held.kind, HolderKind::Read | HolderKind::Permit))
 }
@@ -418,7 +426,7 @@ fn taken(holders: &[Holder]) -> usize {
     holders.iter().map(|held| held.slots.len()).sum()
 }
 
-/// Until the last of them ends.
+/// The time until the last of them ends.
 fn left(holders: &[Holder]) -> String {
     let last = holders.iter().max_by_key(|held| held.ttl.unwrap_or(Duration::MAX));
     last.map_or_else(|| "-".into(), |held| time_or(held.ttl, "no expiry"))
@@ -428,17 +436,17 @@ fn number(number: Option<impl ToString>) -> String {
     number.map_or_else(|| "-".into(), |number| number.to_string())
 }
 
-/// `web-1:4711`; the hold where that is not known.
+/// The name of the client, such as `web-1:4711`, or the hold if its id has none.
 fn client(hold: &HoldId) -> String {
     quoted(&hold.client_name().unwrap_or_else(|| hold.to_string()))
 }
 
-/// As text that a terminal shows as it is.
+/// The id of the hold.
 fn whose(hold: &HoldId) -> String {
     quoted(hold.as_str())
 }
 
-/// `2 of 5 permits taken`; `2 permits taken` where no server says how many there are.
+/// `2 of 5 permits taken`, or `2 permits taken` if no server says how many there are.
 fn permits(seen: &LockView) -> String {
     let taken = taken(&seen.holders);
     match seen.permits {
@@ -476,7 +484,7 @@ fn show_lock(frame: &mut Frame, seen: &LockView) {
         false => (Tone::Doubtful, format!("{answered} of {voters} voters answered")),
     };
     frame.line(tone, text);
-    // What identifies the hold that a majority has.
+    // The full id, to copy it to `quorate break --hold`.
     if let Some(Holder { hold, count, .. }) = alone(&seen.holders) {
         let is_lead = seen.kind == LockKind::Election;
         let count = if is_lead { String::new() } else { format!(", count {count}") };
@@ -518,7 +526,7 @@ fn show_lock(frame: &mut Frame, seen: &LockView) {
     }
 }
 
-/// Where some wait for other than others do.
+/// What a waiter of a read/write lock waits for.
 fn wants(kind: HolderKind) -> &'static str {
     match kind {
         HolderKind::Write => " to write",
@@ -527,7 +535,7 @@ fn wants(kind: HolderKind) -> &'static str {
     }
 }
 
-/// A row for each voter. The cause why one did not answer stands behind the narrow columns.
+/// A row for each voter.
 fn show_voters(frame: &mut Frame, seen: &LockView) {
     let headings = match seen.kind {
         LockKind::Semaphore => ["VOTER", "LEFT", "TAKEN", "PERMITS", "HOLDERS", "QUEUE"],
@@ -539,6 +547,7 @@ fn show_voters(frame: &mut Frame, seen: &LockView) {
         let unknown = || "?".to_owned();
         let LockState { holders, waiting, token, permits, .. } = match &view.state {
             Ok(state) => state,
+            // In the column of the holder, which is wide.
             Err(cause) => {
                 let cause = quoted(&cause.to_string());
                 let row = vec![voter, unknown(), unknown(), unknown(), cause, String::new()];
@@ -579,11 +588,12 @@ fn show_found(frame: &mut Frame, found: &FoundLocks, locks: &[LockSeen], shows_a
     }
 }
 
-/// None of a lock that nobody has or waits for any more.
+/// The row of a lock, if somebody has it or waits for it.
+// Otherwise locks with nothing but a queue of dead waiters had a row.
 fn found_row(lock: &LockSeen, shows_all: bool) -> Option<(Tone, Vec<String>)> {
     let (name, kind) = (quoted(&lock.name), lock.kind.to_string());
     if let Err(error) = &lock.seen {
-        // Without the causes of the voters: those are shown with the name.
+        // Without the causes of the voters, which `quorate status NAME` shows.
         let what = quoted(&Failure::from(error.clone()).what);
         let row = vec![name, kind, "?".into(), "?".into(), what, String::new(), String::new()];
         return Some((Tone::Bad, row));

@@ -1,12 +1,12 @@
-//! `quorate lock`, `quorate renew` and `quorate unlock`: a lock that a ticket stands for.
+//! `quorate lock`, `quorate renew` and `quorate unlock`: a lock that is kept for a ticket.
 //!
-//! Somebody has to renew the lock while nobody uses the ticket. That is the *keeper*: this program
-//! once more, with the same arguments, in a session of its own. It takes the lock, or resumes the
-//! old ticket, and parks the hold. The first process waits for the ticket, prints it and ends. From
-//! then on the keeper has nothing of its caller, and ends with the ticket.
+//! Somebody has to renew the lock until the ticket is used. That is the *keeper*: this program once
+//! more, with the same arguments, in a session of its own. It takes the lock, or resumes the old
+//! ticket, and parks the hold. The first process waits for the ticket, prints it and ends. From
+//! then on the keeper has no file or terminal of its caller, and ends with the ticket.
 //!
-//! Pipes say who is still there. If the first process ends before it has printed the ticket, the
-//! keeper gives the lock back: nobody could.
+//! A pipe between the two shows which of them is still there. If the first process ends before it
+//! has printed the ticket, the keeper releases the lock, as nobody else could.
 
 use std::{
     env,
@@ -34,13 +34,14 @@ use crate::{
 /// The hidden argument of the keeper, before all others.
 const KEEP: &str = "__keep";
 
-/// What the keeper hears when its ticket has been printed.
+/// The message to the keeper that its ticket has been printed.
+// A word, and not only the end of the pipe: the pipe also ends if the first process is killed.
 const PRINTED: &str = "printed";
 
-/// No ticket is longer.
+/// The longest ticket.
 const LONGEST: usize = 4096;
 
-/// The keeper ends no later than this after the time of its ticket.
+/// How long after the time of its ticket the keeper ends at the latest.
 const LATEST: Duration = Duration::from_secs(1);
 
 /// Take a lock, and print a ticket for it
@@ -135,8 +136,10 @@ pub(crate) fn read(given: Option<&str>) -> Result<HoldTicket, Failure> {
     text.parse().map_err(|error: Error| usage(&error.to_string()))
 }
 
-/// Of standard input. What comes behind it is left to a command.
+/// The next line of standard input.
 fn next_line() -> io::Result<String> {
+    // Byte by byte and without a buffer: the rest of the input is for the command of `run
+    // --ticket`.
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let (mut line, mut byte) = (Vec::new(), [0]);
     while line.len() < LONGEST && input.read(&mut byte)? > 0 && byte != *b"\n" {
@@ -145,15 +148,16 @@ fn next_line() -> io::Result<String> {
     Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
-/// The arguments of the command line; and whether this is the keeper, which then has no file open
-/// that its caller did not mean for it.
+/// Whether this is the keeper; and the arguments without the hidden one.
 pub(crate) fn keeps(mut arguments: Vec<OsString>) -> (bool, Vec<OsString>) {
     if arguments.first().is_none_or(|first| first != KEEP) {
         return (false, arguments);
     }
     let open = fs::read_dir("/dev/fd").into_iter().flatten().map_while(Result::ok);
     let open = open.filter_map(|file| file.file_name().to_str()?.parse().ok());
-    // Another process may wait for the end of one of them, or for its lock.
+    // The keeper outlives its caller, who may have opened files without `O_CLOEXEC`. Another
+    // process may wait for the end of such a pipe, or for the lock of such a file
+    // (`the_process_of_a_ticket_has_nothing_of_its_caller_and_survives_it`).
     for file in open.filter(|file| *file > 2).collect::<Vec<i32>>() {
         let _ = close(file);
     }
@@ -162,10 +166,11 @@ pub(crate) fn keeps(mut arguments: Vec<OsString>) -> (bool, Vec<OsString>) {
     (true, arguments)
 }
 
-/// Starts the keeper, and prints its ticket. One that it resumes is a secret, which does not stand
-/// among its arguments.
+/// Starts the keeper, and prints its ticket. `used`: the ticket that the keeper is to resume.
 pub(crate) fn start(used: Option<&HoldTicket>) -> Result<ExitCode, Failure> {
     let refused = || Failure::system("the process that keeps the lock");
+    // A ticket is a secret. The keeper lives long, so its arguments have `-` in place of the
+    // ticket, which it reads from its input.
     let used = used.map(HoldTicket::to_string);
     let is_used = |argument: &OsString| used.as_ref().is_some_and(|used| *argument == **used);
     let shown = |argument| if is_used(&argument) { "-".into() } else { argument };
@@ -175,7 +180,7 @@ pub(crate) fn start(used: Option<&HoldTicket>) -> Result<ExitCode, Failure> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(refused())?;
     let pipes = keeper.stdin.take().zip(keeper.stdout.take());
     let (mut to, from) = pipes.ok_or_else(|| io::ErrorKind::BrokenPipe.into()).map_err(refused())?;
-    // One that has ended meanwhile has said why.
+    // A keeper that has ended has said why.
     let _ = used.map(|ticket| to.write_all(format!("{ticket}\n").as_bytes()));
     let ticket = io::read_to_string(from).map_err(refused())?;
     if ticket.is_empty() {
@@ -227,18 +232,21 @@ async fn keep(
     let builder = setup.builder()?;
     let null = File::options().read(true).write(true).open("/dev/null");
     let null = null.map_err(Failure::system("/dev/null"))?;
-    // No signal of a terminal is for it. It was asked for a password before, if at all.
+    // Signals of the terminal are not for the keeper. After `builder`, which may ask for a password
+    // on the terminal.
     let _ = setsid();
     let mut caller = task::spawn_blocking(|| io::read_to_string(io::stdin()));
     let quorum = builder.connect().await?;
     let taken = async { Ok::<_, Failure>(take(&quorum).await?.detach_for(time).await?) };
     let taken = tokio::select! {
+        // The lock is given up if the caller ends first: nobody would have the ticket
+        // (`a_ticket_that_nobody_reads_keeps_nobody_out`).
         biased;
         taken = taken => taken.map(Some),
         _ = &mut caller => Ok(None),
     };
     if let Ok(Some(ticket)) = &taken {
-        // Whether it was read is heard from the caller.
+        // The caller says whether it has printed it.
         let _ = io::stdout().write_all(format!("{ticket}\n").as_bytes());
         let _ = dup2_stdout(&null).and(dup2_stderr(&null));
         let kept = async {
@@ -251,7 +259,7 @@ async fn keep(
             }
             Ok::<_, Error>(())
         };
-        // Nobody is left to hear of an error.
+        // With a limit, so that no keeper stays for ever. Nobody is left to read an error.
         let _ = time::timeout(time + LATEST, kept).await;
     }
     let _ = quorum.close().await;
@@ -268,6 +276,7 @@ pub(crate) async fn unlock(options: UnlockOptions) -> Result<Code, Failure> {
 
 async fn resume(quorum: &Quorate, ticket: &HoldTicket) -> Result<MutexGuard, Failure> {
     quorum.resume(ticket).await.map_err(|error| {
+        // A ticket that cannot be read is a wrong argument, and no wrong setting.
         if error.is_invalid() { Failure::new(Code::Usage, error.to_string()) } else { error.into() }
     })
 }

@@ -16,23 +16,29 @@ use crate::{
     screen::{Short, counted},
 };
 
-/// Clocks that are further apart will be set some day, and a clock that is set costs a quarantine.
+/// How far a voter's clock may be from the others.
+// Somebody will set a clock that is further apart, and a clock that is set costs a quarantine
+// (guarantee 4, `clock_moved`).
 const CLOCKS_APART_MICROS: i64 = 100_000;
-/// Tokens after a loss of data rely on clients whose clocks agree.
+/// How far the clock of this machine may be from the voters.
+// If voters lose data, tokens only grow while the wall clocks of clients agree (guarantee 3).
 const CLIENT_APART_MICROS: i64 = 1_000_000;
-/// One voter is far slower than the others if it takes so many times as long, and at least that.
+/// A voter is far slower than the others if it takes this many times as long, and at least `SLOW`.
 const SLOWER: u32 = 10;
 const SLOW: Duration = Duration::from_millis(10);
-/// Clients say every 15 s that they are there, and other voters hear of it later.
+/// How long after its last sign a client may still be there.
+// Clients store their voter configuration every 15 s, and clients of both sets carry it to the
+// other voters later.
 const THERE: Duration = Duration::from_secs(45);
-/// The oldest servers that know all that is asked of them.
+/// The oldest version of Redis with all that locks need.
+// `SET` with `GET` came with 6.2.
 const OLDEST: [u64; 2] = [6, 2];
-/// So much of its memory, in percent, is too much.
+/// The share of its memory, in percent, from which a server is nearly full.
 const NEARLY_FULL: u64 = 80;
-/// What clients can do without.
+/// The rights that clients can do without.
 const OPTIONAL: [&str; 3] = ["+ping", "+client|id", "+config|get"];
 
-/// All checks, of a set of voters of which a majority answers.
+/// All checks, if a majority of the voters answers.
 pub(super) fn examine(survey: &Survey) -> Vec<Finding> {
     let mut findings: Vec<_> = survey.status().sets().map(|set| number(&set)).collect();
     findings.extend(steps(survey));
@@ -56,7 +62,7 @@ pub(super) fn examine(survey: &Survey) -> Vec<Finding> {
     findings
 }
 
-/// Each server that said something, with its address.
+/// The servers that answered, with their addresses.
 fn infos(survey: &Survey) -> impl Iterator<Item = (&str, &ServerInfo)> {
     let reports = survey.voters.iter().flat_map(|voter| &voter.servers);
     reports.filter_map(|report| Some((report.server.as_str(), report.info.as_ref().ok()?)))
@@ -82,8 +88,9 @@ fn number(set: &SetStatus) -> Finding {
     }
 }
 
-/// No server has two votes.
+/// Checks that no server has two votes.
 fn distinct(survey: &Survey) -> Vec<Finding> {
+    // By the run id: one server may have several addresses.
     let mut voters_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for VoterSurvey { status, servers, .. } in &survey.voters {
         for info in servers.iter().filter_map(|report| report.info.as_ref().ok()) {
@@ -102,12 +109,12 @@ fn distinct(survey: &Survey) -> Vec<Finding> {
     or_well(shared.collect(), Check::Distinct.ok(seen))
 }
 
-/// What is wrong; if nothing is, that it is well.
+/// The findings; or that all is well, if there are none.
 fn or_well(wrong: Vec<Finding>, well: Finding) -> Vec<Finding> {
     if wrong.is_empty() { vec![well] } else { wrong }
 }
 
-/// Voters on one host fail together.
+/// Checks that voters do not share a host, with which they would fail together.
 fn domains(survey: &Survey) -> Vec<Finding> {
     let mut servers_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for report in survey.voters.iter().flat_map(|voter| &voter.servers) {
@@ -124,7 +131,7 @@ fn domains(survey: &Survey) -> Vec<Finding> {
     or_well(shared.collect(), Check::Domains.ok(seen).means(means))
 }
 
-/// Of `host:port`; the path of a socket is one itself.
+/// The host of `host:port`. The path of a socket stands for itself.
 fn host(address: &str) -> &str {
     let port = |(_, port): &(&str, &str)| port.bytes().all(|sign| sign.is_ascii_digit());
     address.rsplit_once(':').filter(port).map_or(address, |(host, _)| host)
@@ -148,6 +155,8 @@ fn clocks(survey: &Survey) -> Vec<Finding> {
     let clocks: Vec<_> = infos(survey).map(|(server, info)| (server, info.clock)).collect();
     let mut known: Vec<i64> =
         clocks.iter().filter_map(|(_, clock)| Some(clock.as_ref()?.ahead_micros)).collect();
+    // From the middle, not the mean: one clock that is an hour ahead must not make the others
+    // wrong.
     known.sort_unstable();
     let Some(middle) = known.get(known.len().saturating_sub(1) / 2).copied() else {
         return Vec::new();
@@ -161,6 +170,7 @@ fn clocks(survey: &Survey) -> Vec<Finding> {
         let apart = ahead_micros.saturating_sub(middle);
         let uncertain = i64::try_from(uncertain.as_micros()).unwrap_or(i64::MAX);
         let seen = format!("{} from the middle of the voters", signed(apart));
+        // Only what the round trip cannot explain.
         let is_apart = apart.saturating_abs().saturating_sub(uncertain) > CLOCKS_APART_MICROS;
         let finding = if is_apart {
             Check::Clock
@@ -222,8 +232,11 @@ fn latency(survey: &Survey) -> Vec<Finding> {
     survey.voters.iter().filter_map(of_voter).collect()
 }
 
-/// Whether the clients agree about who the voters are, and in which step of a change they are.
+/// Checks that the clients agree about who the voters are, and says in which step of a change they
+/// are.
 fn steps(survey: &Survey) -> Vec<Finding> {
+    // Clients of two steps that are further apart than one can hold a lock at the same time (design
+    // 6), so each clash is an error, although clients refuse to connect.
     let clashes = survey.configuration.iter().filter(|entry| entry.clashes).map(|entry| {
         let left =
             (entry.longest_lease.max(survey.longest_lease) + THERE).saturating_sub(entry.seen);
@@ -267,7 +280,9 @@ fn steps(survey: &Survey) -> Vec<Finding> {
     clashes.chain(agreed).collect()
 }
 
-/// Of two sets of voters: whether who leaves the old ones forgets which firings are done.
+/// Checks that both sets of voters know which firings are done.
+// Otherwise clients that leave the old voters do a firing again
+// (`in_a_change_of_the_voters_the_doctor_names_what_would_be_forgotten_until_it_is_copied`).
 pub(super) async fn jobs(admin: &Admin) -> Finding {
     let forgotten = async {
         let mut forgotten = Vec::new();
@@ -295,8 +310,10 @@ pub(super) async fn jobs(admin: &Admin) -> Finding {
     }
 }
 
-/// When the next step may begin.
+/// When clients may get the new voters alone.
 fn gone(all: &[&ConfigurationEntry], joint: &ConfigurationEntry) -> String {
+    // A longest lease after the last client of the old voters: until then a hold of that client may
+    // last, which no new voter knows of.
     let is_before = |entry: &&&ConfigurationEntry| entry.number < joint.number;
     let last = all.iter().filter(is_before).map(|entry| entry.seen).min();
     let wait = last.map(|seen| (joint.longest_lease + THERE).saturating_sub(seen));
@@ -338,7 +355,7 @@ fn connection(voter: &VoterSurvey, longest_lease: Duration) -> Vec<Finding> {
     silent.chain([Check::Connection.ok("connected, and takes new votes")]).collect()
 }
 
-/// Of a voter that does not answer.
+/// The finding about a voter that does not answer.
 pub(super) fn unreachable(cause: &Cause) -> Finding {
     let (check, mend) = match cause {
         Cause::Duplicate(_) => (Check::Distinct, "name each server once"),
@@ -401,6 +418,8 @@ fn persistence(persistence: &Persistence, longest_lease: Duration) -> Finding {
     } else {
         format!("appendonly no, save {save}")
     };
+    // A server reads its file as the user `default` when it starts, and drops the transactions that
+    // this user may not run: every vote that a script writes by two commands.
     if *appendonly && persistence.default_user_may_write == Some(false) {
         let seen = "the user `default` may not run all commands on all keys";
         let means = "servers before Redis 8.4.4 and Valkey 8.1.10 read their file as this user, \
@@ -445,7 +464,7 @@ fn replicas(info: &ServerInfo) -> Finding {
     }
 }
 
-/// Of a server of a cluster that says how it is set up.
+/// Checks the setting of a server of a cluster.
 fn coverage(needs_all_slots: bool) -> Finding {
     let setting = "cluster-require-full-coverage";
     if !needs_all_slots {
@@ -457,6 +476,8 @@ fn coverage(needs_all_slots: bool) -> Finding {
 }
 
 fn rights(info: &ServerInfo) -> Vec<Finding> {
+    // Only the rights that locks need are errors. Without the others a client sees less, for
+    // example not the settings of the disk.
     let rights = info.missing_rights.iter().map(String::as_str);
     let (optional, needed): (Vec<_>, Vec<_>) = rights.partition(|right| OPTIONAL.contains(right));
     let mut missing = Vec::new();

@@ -1,4 +1,4 @@
-//! `quorate doctor`: whether the voters are set up so that locks can rely on them.
+//! `quorate doctor`: checks whether locks can rely on the voters.
 
 mod checks;
 
@@ -13,7 +13,7 @@ use crate::{
     setup::{VoterOptions, settle},
 };
 
-/// The shape of what `--json` writes. A later one may have further fields under the same number.
+/// The format of `--json`. Further fields do not change the number.
 const VERSION: u32 = 1;
 
 /// Check how the voters are set up
@@ -41,7 +41,8 @@ pub(crate) struct DoctorOptions {
 }
 
 pub(crate) async fn run(options: DoctorOptions, shows_all: bool) -> Result<Code, Failure> {
-    // A server that may delete keys is to be looked at too.
+    // With servers that may delete keys, which other clients refuse: the doctor has to look at them
+    // to name them. And without a voter configuration, as one that differs is a finding.
     let builder = options.voters.setup()?.builder()?.allow_eviction(true).only_looks(true);
     let mut findings = match builder.connect().await {
         Ok(quorum) => {
@@ -56,7 +57,7 @@ pub(crate) async fn run(options: DoctorOptions, shows_all: bool) -> Result<Code,
         }
         Err(error) => of_error(&error),
     };
-    // What these checks found does not count.
+    // Shown all the same, but without an effect on the exit code.
     for finding in &mut findings {
         if finding.level > Level::Ignored && options.ignore.contains(&finding.check) {
             finding.level = Level::Ignored;
@@ -71,7 +72,7 @@ pub(crate) async fn run(options: DoctorOptions, shows_all: bool) -> Result<Code,
     })
 }
 
-/// Why there is no client.
+/// The findings if no client could connect.
 fn of_error(error: &Error) -> Vec<Finding> {
     let voters = error.voters();
     let mut findings = Vec::new();
@@ -80,9 +81,9 @@ fn of_error(error: &Error) -> Vec<Finding> {
         let finding = Check::Settings.error(error.to_string(), means);
         findings.push(finding.mend("correct the setting that the text names"));
     } else if !error.is_invalid() {
-        let is_met = |report: &&VoterReport| !matches!(report.verdict, Verdict::Unknown(_));
-        let (met, all) = (voters.iter().filter(is_met).count(), voters.len());
-        let seen = format!("{met} of {all} voters answer: no lock can be taken");
+        let answers = |report: &&VoterReport| !matches!(report.verdict, Verdict::Unknown(_));
+        let (answering, all) = (voters.iter().filter(answers).count(), voters.len());
+        let seen = format!("{answering} of {all} voters answer: no lock can be taken");
         let means = "no majority; what else there is was not checked";
         findings.push(Check::Number.error(seen, means));
     }
@@ -173,7 +174,7 @@ impl Check {
     }
 }
 
-/// From good to bad.
+// In this order: the worst level gives the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 enum Level {
     Ok,
@@ -193,16 +194,16 @@ impl Level {
     }
 }
 
-/// What one check saw, of one voter or server or of all.
+/// What one check found out about a voter, a server, or all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     check: Check,
     level: Level,
-    /// The voter or the server; several where the same was seen of them, none where it is of all.
+    /// The voter or the server; several with the same finding; none if it is about all.
     of: Vec<String>,
     seen: String,
     means: String,
-    /// Empty where nothing is to be mended.
+    /// How to mend it; empty if nothing is wrong.
     mend: String,
 }
 
@@ -244,13 +245,13 @@ impl Finding {
         frame.wrapped(self.level.tone(), &head, &quoted(&text), width);
     }
 
-    /// Whether the same was seen of another server.
+    /// Whether it is the same finding about another server.
     fn is_as(&self, other: &Self) -> bool {
         *self == Self { of: self.of.clone(), ..other.clone() }
     }
 }
 
-/// As programs know it, too.
+/// The name of a check or a level on the command line and in JSON.
 fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
@@ -263,8 +264,9 @@ fn count(findings: &[Finding], level: Level) -> usize {
     findings.iter().filter(|finding| finding.level == level).count()
 }
 
-/// What is the same of several servers, once for all of them.
+/// The findings, with one in place of the same findings about several servers.
 fn folded(findings: &[Finding]) -> Vec<Finding> {
+    // Only for people: JSON keeps a finding for each server, so that a script can look for one.
     let mut folded: Vec<Finding> = Vec::new();
     for finding in findings {
         match folded.iter_mut().find(|other| other.is_as(finding)) {
