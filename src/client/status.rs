@@ -116,15 +116,9 @@ impl serde::Serialize for Status {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, set) in self.sets().enumerate() {
-            write!(f, "{}{set}", if place == 0 { "" } else { "; " })?;
-        }
-        f.write_str(" (")?;
-        for (place, voter) in self.voters.iter().enumerate() {
-            f.write_str(if place == 0 { "" } else { "; " })?;
-            voter.fmt(f)?;
-        }
-        f.write_str(")")
+        let sets: Vec<_> = self.sets().map(|set| set.to_string()).collect();
+        let voters: Vec<_> = self.voters.iter().map(ToString::to_string).collect();
+        write!(f, "{} ({})", sets.join("; "), voters.join("; "))
     }
 }
 

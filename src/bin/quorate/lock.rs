@@ -84,20 +84,23 @@ impl KindOptions {
     }
 }
 
-/// Does one thing with a guard of any kind, or another thing if it is a lead.
+/// Does something with a guard of any kind; or, if given, something else for a firing and a lead.
 // A macro, as the guards have the same methods but no trait in common.
 macro_rules! with {
     ($held:expr, $guard:ident => $what:expr) => {
-        with!($held, $guard => $what, $guard => $what)
+        with!($held, $guard => $what, $guard => $what, $guard => $what)
     };
-    ($held:expr, $guard:ident => $what:expr, $lead:ident => $other:expr) => {
+    (
+        $held:expr, $guard:ident => $what:expr,
+        $once:ident => $done:expr, $lead:ident => $led:expr
+    ) => {
         match $held {
             LockHeld::Exclusive($guard) => $what,
             LockHeld::Reads($guard) => $what,
             LockHeld::Writes($guard) => $what,
             LockHeld::Permit($guard) => $what,
-            LockHeld::Once($guard) => $what,
-            LockHeld::Leads($lead) => $other,
+            LockHeld::Once($once) => $done,
+            LockHeld::Leads($lead) => $led,
         }
     };
 }
@@ -181,35 +184,23 @@ impl LockHeld {
     }
 
     pub(crate) async fn release(self) -> Result<(), Error> {
-        with!(self, guard => guard.release().await, lead => lead.resign().await)
+        with!(self, it => it.release().await, it => it.release().await, it => it.resign().await)
     }
 
     /// Releases it after work that went well: a firing is done then.
     pub(crate) async fn finish(self) -> Result<(), Error> {
-        if let Self::Once(guard) = self { guard.done().await } else { self.release().await }
+        with!(self, it => it.release().await, it => it.done().await, it => it.resign().await)
     }
 
     /// Renews it for this time at least.
     pub(crate) async fn extend(&self, lease: Duration) -> Result<(), Error> {
-        match self {
-            // No subcommand asks for it, and the agent refuses it before.
-            Self::Exclusive(guard) => guard.extend(lease).await,
-            Self::Reads(guard) => guard.extend(lease).await,
-            Self::Writes(guard) => guard.extend(lease).await,
-            Self::Permit(guard) => guard.extend(lease).await,
-            Self::Leads(_) | Self::Once(_) => Ok(()),
-        }
+        // For a firing or a lead no subcommand asks for it, and the agent refuses it before.
+        with!(self, it => it.extend(lease).await, _it => Ok(()), _it => Ok(()))
     }
 
     /// Leaves it taken for this time; a lead or a firing is released.
     pub(crate) async fn keep_for(self, time: Duration) -> Result<(), Error> {
-        match self {
-            Self::Exclusive(guard) => guard.keep_for(time).await,
-            Self::Reads(guard) => guard.keep_for(time).await,
-            Self::Writes(guard) => guard.keep_for(time).await,
-            Self::Permit(guard) => guard.keep_for(time).await,
-            Self::Leads(_) | Self::Once(_) => self.finish().await,
-        }
+        with!(self, it => it.keep_for(time).await, it => it.done().await, it => it.resign().await)
     }
 }
 

@@ -65,8 +65,10 @@ pub(crate) struct LockOptions {
     #[arg(long)]
     fair: bool,
 
-    #[command(flatten)]
-    time: TicketTime,
+    /// For how long the lock is kept for the ticket
+    #[arg(long = "for", value_name = "TIME", default_value = "10m")]
+    #[arg(value_parser = setup::parse_interval)]
+    time: Duration,
 
     #[command(flatten)]
     asking: AskingOptions,
@@ -83,11 +85,14 @@ pub(crate) struct LockOptions {
 Examples:
   ticket=$(quorate renew \"$ticket\" --for 30m)")]
 pub(crate) struct RenewOptions {
-    #[command(flatten)]
-    ticket: TicketOptions,
+    /// The ticket, or - for the next line of standard input [default: QUORATE_TICKET]
+    #[arg(value_name = "TICKET")]
+    ticket: Option<String>,
 
-    #[command(flatten)]
-    time: TicketTime,
+    /// For how long the lock is kept for the ticket
+    #[arg(long = "for", value_name = "TIME", default_value = "10m")]
+    #[arg(value_parser = setup::parse_interval)]
+    time: Duration,
 
     #[command(flatten)]
     voters: VoterOptions,
@@ -100,26 +105,12 @@ Examples:
   quorate unlock \"$ticket\"
   quorate unlock - < ticket")]
 pub(crate) struct UnlockOptions {
-    #[command(flatten)]
-    ticket: TicketOptions,
-
-    #[command(flatten)]
-    voters: VoterOptions,
-}
-
-#[derive(Debug, Args)]
-struct TicketTime {
-    /// For how long the lock is kept for the ticket
-    #[arg(long = "for", value_name = "TIME", default_value = "10m")]
-    #[arg(value_parser = setup::parse_interval)]
-    time: Duration,
-}
-
-#[derive(Debug, Args)]
-struct TicketOptions {
     /// The ticket, or - for the next line of standard input [default: QUORATE_TICKET]
     #[arg(value_name = "TICKET")]
     ticket: Option<String>,
+
+    #[command(flatten)]
+    voters: VoterOptions,
 }
 
 /// Reads the ticket from where the command line says.
@@ -203,7 +194,7 @@ impl LockOptions {
         let kind = if self.fair { LockKind::Fair } else { LockKind::Mutex };
         let (name, options, longest) = (&*self.name, &self.asking, setup.longest_lease());
         let asking = Asking { name, kind, options, longest, console };
-        keep(&setup, self.time.time, async |quorum| match asking.acquire(quorum).await? {
+        keep(&setup, self.time, async |quorum| match asking.acquire(quorum).await? {
             Some(LockHeld::Exclusive(guard)) => Ok(guard),
             _ => unreachable!("a mutex has this guard"),
         })
@@ -213,13 +204,13 @@ impl LockOptions {
 
 impl RenewOptions {
     pub(crate) fn start(&self) -> Result<ExitCode, Failure> {
-        start(Some(&read(self.ticket.ticket.as_deref())?))
+        start(Some(&read(self.ticket.as_deref())?))
     }
 
     /// What the keeper does.
     pub(crate) async fn keep(self) -> Result<Code, Failure> {
         let (setup, ticket) = (self.voters.setup()?, read(Some("-"))?);
-        keep(&setup, self.time.time, async |quorum| resume(quorum, &ticket).await).await
+        keep(&setup, self.time, async |quorum| resume(quorum, &ticket).await).await
     }
 }
 
@@ -267,7 +258,7 @@ async fn keep(
 }
 
 pub(crate) async fn unlock(options: UnlockOptions) -> Result<Code, Failure> {
-    let ticket = read(options.ticket.ticket.as_deref())?;
+    let ticket = read(options.ticket.as_deref())?;
     let quorum = options.voters.setup()?.builder()?.connect().await?;
     let released = async { Ok(resume(&quorum, &ticket).await?.release().await?) }.await;
     let _ = quorum.close().await;

@@ -3,7 +3,7 @@
 //! The library may have renewed a hold for longer. It is released at the client's deadline even so:
 //! from then on the client does not rely on it, and others need not wait.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, mem, sync::Arc, time::Duration};
 
 use super::wire::{KindName, micros};
 use crate::{clock, lock::LockHeld};
@@ -152,12 +152,10 @@ impl Holds {
 
     /// Marks all holds as ending, and returns those whose client was not warned before.
     pub(super) fn mark_all_ending(&mut self) -> Vec<u64> {
-        let quiet = self.held.iter_mut().filter(|(_, held)| !held.is_ending);
-        let mark = |(id, held): (&u64, &mut Held)| {
-            held.is_ending = true;
-            *id
-        };
-        quiet.map(mark).collect()
+        let marked = self.held.iter_mut();
+        marked
+            .filter_map(|(id, held)| (!mem::replace(&mut held.is_ending, true)).then_some(*id))
+            .collect()
     }
 }
 

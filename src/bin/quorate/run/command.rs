@@ -240,24 +240,22 @@ impl ProcessGroup {
                 }
                 Ok(change) => change,
             };
-            match change {
-                WaitStatus::Exited(pid, code) if pid == self.id => {
-                    // The system gives the low eight bits.
-                    self.end = Some(CommandEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)));
-                    return Some(Changed::Ended);
+            let (pid, end) = match change {
+                // The system gives the low eight bits.
+                WaitStatus::Exited(pid, code) => {
+                    (pid, CommandEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)))
                 }
-                WaitStatus::Signaled(pid, signal, _) if pid == self.id => {
-                    self.end = Some(CommandEnd::Signaled(signal as i32));
-                    return Some(Changed::Ended);
-                }
+                WaitStatus::Signaled(pid, signal, _) => (pid, CommandEnd::Signaled(signal as i32)),
                 WaitStatus::Stopped(pid, signal) if pid == self.id => {
                     return Some(Changed::Stopped(signal));
                 }
-                WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..) => {
-                    return Some(Changed::Other(pid));
-                }
-                _ => {}
+                _ => continue,
+            };
+            if pid != self.id {
+                return Some(Changed::Other(pid));
             }
+            self.end = Some(end);
+            return Some(Changed::Ended);
         }
     }
 

@@ -22,7 +22,7 @@ use std::{
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 use futures::FutureExt;
-use nix::{sys::signal::Signal, unistd::Pid};
+use nix::sys::signal::Signal;
 use quorate::{Firing, HoldTicket, Quorate};
 use tokio::time;
 
@@ -449,10 +449,6 @@ impl Ready {
         watcher.watch(waiting.group()).map_err(of_watcher())?;
         Ok(Self { watcher, waiting, file })
     }
-
-    fn processes(&self) -> [Pid; 2] {
-        [self.watcher.id(), self.waiting.group()]
-    }
 }
 
 /// Completes with the task, or with the signal that asks this process to end.
@@ -468,7 +464,9 @@ async fn unless_ended<T>(
             signal = signals.next() => match signal {
                 // Caught for the command, which does not run yet: so the key stops this process.
                 Signal::SIGTSTP => process::stop(),
-                Signal::SIGCHLD => command::reap_others(ready.processes()),
+                Signal::SIGCHLD => {
+                    command::reap_others([ready.watcher.id(), ready.waiting.group()]);
+                }
                 Signal::SIGCONT => {}
                 signal => return Err(signal),
             },

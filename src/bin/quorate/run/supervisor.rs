@@ -40,8 +40,6 @@ enum Measure {
 }
 
 impl Plan {
-    const SHORTEST_LEASE: Duration = Duration::from_secs(1);
-
     /// The plan for this lease, or for the longest hold if that is shorter. If no grace is asked
     /// for, it is a third of that time, at most 10 s.
     pub(super) fn new(
@@ -55,7 +53,7 @@ impl Plan {
             Some(most) if most < lease => ("longest hold", most),
             _ => ("lease", lease),
         };
-        if time < Self::SHORTEST_LEASE {
+        if time < Duration::from_secs(1) {
             return Err(format!("the {what} is {time:?}: a command needs at least 1s"));
         }
         let margin = (time / 10).clamp(Duration::from_millis(100), Duration::from_secs(1));
