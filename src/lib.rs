@@ -31,9 +31,9 @@
 //! | to wait for a limited time | [`Mutex::lock_within`] |
 //! | an error that says who holds it, and what is left of its lease | [`Mutex::lock_or_busy`] |
 //! | the order of asking, across processes | [`Quorate::fair_mutex`] |
-//! | at most so many at once | [`Quorate::semaphore`], [`Semaphore::acquire`] |
+//! | at most a certain number at once | [`Quorate::semaphore`], [`Semaphore::acquire`] |
 //! | several permits, or none | [`Semaphore::acquire_many`] |
-//! | to know which of so many I am | [`PermitGuard::slot`] |
+//! | to know which of the permits I have | [`PermitGuard::slot`] |
 //! | many readers or one writer | [`RwLock::read`], [`RwLock::write`], [`RwLock::run_read`] |
 //! | to choose whether readers or writers go first | [`RwLock::preference`] |
 //! | several locks, all or none | [`Quorate::lock_all`] |
@@ -44,7 +44,7 @@
 //! | to follow who leads | [`Election::observe`] |
 //! | to go on reading after a write | [`WriteGuard::downgrade`] |
 //! | work that stops if the lock is lost | [`MutexGuard::while_held`] |
-//! | to be told of the loss | [`MutexGuard::lost`] |
+//! | to learn of the loss | [`MutexGuard::lost`] |
 //! | to know whether I still hold the lock | [`MutexGuard::is_held`], [`MutexGuard::remaining`] |
 //! | a number that grows from holder to holder | [`MutexGuard::token`] |
 //! | to refuse a late writer at what the lock protects | [`FenceGate`] |
@@ -52,7 +52,7 @@
 //! | to keep the lock for a while after the work | [`MutexGuard::keep_for`] |
 //! | to hand the lock to another process | [`MutexGuard::detach_for`], [`Quorate::resume`] |
 //! | a lock that ends by itself | [`Mutex::lease_fixed`] |
-//! | that a program that is stuck does not keep its lock | [`Mutex::hold_at_most`] |
+//! | a lock that a stuck program does not keep | [`Mutex::hold_at_most`] |
 //! | to know whether the release worked | [`MutexGuard::release`] |
 //! | to see who holds the lock and who waits | [`Mutex::inspect`], or [`Admin::look`] for any |
 //! | to see how the servers are | [`Quorate::status`] |
@@ -74,8 +74,8 @@
 //!
 //! # Words
 //!
-//! - *Voter*: one thing that can fail and that casts one vote: a server, a part of a cluster, or an
-//!   embedded voter.
+//! - *Voter*: a server, a part of a cluster, or an embedded voter. Each has one vote, and fails as
+//!   a whole.
 //! - *Quorum*: a majority of all voters that were configured: two of three, three of five.
 //! - *Hold*: one outermost acquisition of one lock ([`HoldId`]), until its release or its loss.
 //! - *Owner*: an identity that may enter a lock again while it holds it. A value ([`Owner`]), not a
@@ -96,7 +96,7 @@
 //! **... when a reply is lost.** The answer is *unknown*: neither a yes nor a no. An attempt that
 //! fails is undone on every voter that may have granted it, over the same connection and therefore
 //! after the request. Undos and releases are repeated until the voter answers. A request that
-//! arrives twice has the effect of one.
+//! arrives twice has the effect of one request.
 //!
 //! **... when a renewal fails.** It is repeated after a short pause, until the deadline. A failed
 //! renewal takes no vote away. A voter that lost its data votes again at the next renewal, if
@@ -152,8 +152,8 @@
 //!   longest lease and 30 s.
 //! - **An order between waiters of different processes,** except with
 //!   [fair mutexes](Quorate::fair_mutex), [`RwLock`], [`Semaphore`] and [`Election`].
-//! - **That sleep counts as time** on systems other than Linux, or a pause by a hypervisor
-//!   anywhere.
+//! - **That leases end on time while the machine sleeps**, on systems other than Linux, **or while
+//!   a hypervisor pauses it**, on any system.
 //!
 //! # Cancel safety
 //!
@@ -269,22 +269,21 @@
 //! | debug | hash slots have moved | `voter`, `from`, `to`, `lost` |
 //! | debug | redirected | `voter`, `slot`, `at`, `redirect` |
 //!
-//! A thread named `quorate-log` tells the events and the span `renew`, in their order. A subscriber
-//! that blocks costs no lock; where 16,384 events wait, more are left out and counted. Each event
-//! goes to the subscriber that was the current one where it arose. [`Quorate::close`] waits for the
-//! log, [`log::flush`] does so for a program that ends without it. The spans `acquire` and
-//! `release` begin and end in the task of the caller. Recorders of metrics are called where
-//! something is counted, so they must not block.
+//! A thread named `quorate-log` reports the events and the span `renew`, in their order. So no lock
+//! waits for a subscriber that blocks. If 16,384 events wait, further events are dropped and
+//! counted. Each event goes to the subscriber that was current where the event arose.
+//! [`Quorate::close`] waits for the log; a program that ends without it can call [`log::flush`].
+//! The spans `acquire` and `release` begin and end in the task of the caller. Recorders of metrics
+//! are called where something is counted, so they must not block.
 //!
-//! fred, the Redis client underneath, writes lines of its own by the crate `log`, twice for each
-//! server that is lost. They say nothing that the events above do not say. **Switch them off**
-//! where your logger may block, because they come from the thread that renews locks: with
-//! `tracing-subscriber`, by the filter `info,fred=off`. Only on the thread of the clients no
-//! subscriber of `tracing` gets them.
+//! fred, the Redis client underneath, writes two lines of its own by the crate `log` for each
+//! server that is lost. They add nothing to the events above. **Switch them off** if your logger
+//! may block, because they come from the thread that renews locks: with `tracing-subscriber`, by
+//! the filter `info,fred=off`. On the thread of the clients, no subscriber of `tracing` gets them.
 //!
-//! `left` is what is left of the validity. If renewals fail one after the other, only the first is
-//! a warning. The end of a trouble is logged at *warn* too, so that a service that logs from there
-//! on sees both: *connected* is a warning after *connection lost* and *not reached yet*.
+//! `left` is the rest of the validity. If renewals fail one after the other, only the first failure
+//! is a warning. The end of a trouble is logged at *warn* too, so that a service that logs from
+//! *warn* on sees both: *connected* is a warning after *connection lost* and *not reached yet*.
 //!
 //! # Features
 //!
@@ -299,7 +298,7 @@
 //! | `cli` | the program `quorate`, with `serde` and `tls`; nothing else for the library |
 //!
 //! With `serde`, [`HoldId`], [`HoldTicket`], [`Owner`] and [`Token`] are `Serialize` and
-//! `Deserialize`; an owner that was read in another process is another party there. [`Status`],
+//! `Deserialize`. An owner that is read in another process is another owner there. [`Status`],
 //! [`Survey`], [`FoundLocks`], [`LockView`], [`Cause`] and [`Quarantine`] are `Serialize` only.
 //! Times are whole milliseconds, in fields that end with `_ms`, or microseconds (`_us`). A voter
 //! that did not answer has an `error` instead.
@@ -308,11 +307,10 @@
 //!
 //! All clients of servers share one thread of the process, with a tokio runtime of its own. It
 //! drives their connections, and renews and releases what they hold, whatever the threads of the
-//! program do meanwhile. Call from any runtime that has a timer (`enable_time`), from several, or
-//! from threads without one; guards may be dropped on any thread. A forked process connects anew:
-//! there every lock of its parent has ended, and all that it has from its parent is closed.
-//! [`Builder::runtime`] has a client live on another runtime. A second thread tells the
-//! [log](#log).
+//! program do. Call from any runtime that has a timer (`enable_time`), from several runtimes, or
+//! from threads without one. Guards may be dropped on any thread. A forked process has to connect
+//! anew: its parent's clients are closed there, and its parent's locks have ended.
+//! [`Builder::runtime`] runs a client on another runtime. A second thread reports the [log](#log).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -332,6 +330,8 @@ mod locks;
 pub mod log;
 pub mod metric;
 mod mutant;
+// Public, so that the models in `tests/proofs` run the decisions themselves, and no copy of them
+// (design 1); hidden, as it is no part of the interface.
 #[doc(hidden)]
 pub mod proto;
 mod redisson;
@@ -340,7 +340,6 @@ mod series;
 mod settings;
 mod signal;
 mod sync;
-
 mod voter;
 
 use mutant::mutant;
