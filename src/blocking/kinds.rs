@@ -187,7 +187,7 @@ mirror! {
     ///
     /// # Errors
     ///
-    /// That of the work; or, made into one of those: as [`lock`](Self::lock), and
+    /// The error of the work; or, converted to its type, an error of [`lock`](Self::lock), or
     /// [`is_lost`](Error::is_lost) if the lock was lost before the work was done.
     ///
     /// # Examples
@@ -269,7 +269,7 @@ mirror! {
     ///
     /// # Errors
     ///
-    /// That of the work; or, made into one of those: as [`read`](Self::read), and
+    /// The error of the work; or, converted to its type, an error of [`read`](Self::read), or
     /// [`is_lost`](Error::is_lost) if the read was lost before the work was done.
     ///
     /// # Examples
@@ -292,7 +292,7 @@ mirror! {
     ///
     /// # Errors
     ///
-    /// That of the work; or, made into one of those: as [`write`](Self::write), and
+    /// The error of the work; or, converted to its type, an error of [`write`](Self::write), or
     /// [`is_lost`](Error::is_lost) if the write was lost before the work was done.
     ///
     /// # Examples
@@ -354,7 +354,7 @@ mirror! {
     ///
     /// # Errors
     ///
-    /// That of the work; or, made into one of those: as [`acquire`](Self::acquire), and
+    /// The error of the work; or, converted to its type, an error of [`acquire`](Self::acquire), or
     /// [`is_lost`](Error::is_lost) if the permit was lost before the work was done.
     ///
     /// # Examples
@@ -501,8 +501,8 @@ impl Once {
     ///
     /// # Errors
     ///
-    /// That of the work, which is not done then; or, made into one of those, as
-    /// [`enter`](Self::enter).
+    /// The error of the work, and then the firing is not done; or, converted to its type, an error
+    /// of [`enter`](Self::enter).
     ///
     /// # Examples
     ///

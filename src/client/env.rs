@@ -366,8 +366,7 @@ fn check_spelling(name: &str) -> Result<(), Error> {
     let bare = units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name);
     let is_close = |own: &&str| {
         // If all but two letters in one place are the same at both ends, a letter was mistyped,
-        // left out, doubled or swapped. An edit distance would find no more, with a table of its
-        // own.
+        // left out, doubled or swapped. An edit distance needs a table for this one question.
         let same = |(one, other): &(u8, u8)| one == other;
         let head = bare.bytes().zip(own.bytes()).take_while(same).count();
         let tail = bare.bytes().rev().zip(own.bytes().rev()).take_while(same).count();

@@ -255,7 +255,7 @@ impl Quorate {
         }
         let (clock, panel) = (coordinator.clock(), coordinator.panel());
         let deadline = coordinator.voter_deadline();
-        // Before the first wait: whoever drops this future has sent at least these releases.
+        // Before the first wait: if this future is dropped, at least these releases were sent.
         let mut releases = self.release_all();
         let due = clock.now() + deadline;
         // Attempts end before the voters are closed. Otherwise the grants of an attempt could come

@@ -204,7 +204,7 @@ enum Source {
 }
 
 /// A source with its addresses as they were read.
-// Read once: whoever compares two sources later cannot fail on an address.
+// Read once: a comparison of two sources cannot fail on an address.
 struct ReadSource<'a> {
     source: &'a Source,
     servers: Vec<Access>,
@@ -318,7 +318,7 @@ pub(super) fn read_voters(
     if security.tls.is_some()
         && !sets.iter().flatten().flat_map(|source| &source.servers).any(Access::has_tls)
     {
-        // Whoever names an authority believes that the connections are encrypted.
+        // A user who sets up TLS believes that the connections are encrypted.
         return Err(Error::invalid("TLS is set up, but no address asks for it: `rediss://`"));
     }
     let (mut origins, mut clusters, mut counts) = (Vec::new(), Vec::new(), [0; 3]);

@@ -72,7 +72,7 @@ struct Interpreter {
     /// The table behind it, for KEYS and ARGV.
     globals: Table,
     protected_call: Function,
-    // A list, as there are some tens of scripts: a hash of a script's text would cost more.
+    // A list that is searched by address: there are only some tens of scripts.
     compiled: Vec<(&'static Script, Function)>,
 }
 

@@ -384,7 +384,7 @@ impl ServerState {
         }
         let listener = Arc::clone(&link.listener);
         self.go_up(id);
-        // Wake-ups of the time between are lost, so whoever waits asks again.
+        // Wake-ups of the time in between are lost, so waiters ask again.
         self.deferred.push(Box::new(move |_| listener.missed()));
     }
 

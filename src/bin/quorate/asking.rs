@@ -82,8 +82,6 @@ impl Asking<'_> {
                 within = limit;
                 continue;
             };
-            // For one quarantine at most: if servers restart again and again, an operator should
-            // see it.
             if until.is_some_and(|until| now + after > until) {
                 return Err(error);
             }

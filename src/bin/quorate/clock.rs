@@ -34,7 +34,7 @@ pub(crate) fn shared() -> Duration {
 }
 
 /// The clock of the deadlines that clients of the agent get.
-// Every language can read it. On Linux it stands still while the machine is suspended, but then the
+// Every language can read it. On Linux it stands still while the machine is suspended. After that the
 // library ends the hold, and the agent says so.
 pub(crate) fn monotonic() -> Duration {
     shown(ClockId::CLOCK_MONOTONIC)

@@ -156,7 +156,13 @@ fn dispatch(line: CommandLine, keeps: bool, console: &Console) -> Result<ExitCod
             on(&mut Builder::new_multi_thread(), bench::run(options, console))
         }
         Subcommand::Try => on(here, try_out::run(console)),
-        Subcommand::Completions { shell } => completions(shell),
+        Subcommand::Completions { shell } => {
+            // Not to standard output itself: clap panics when its reader has gone.
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut CommandLine::command(), "quorate", &mut text);
+            screen::print_bytes(&text)?;
+            Ok(Code::Fine.into())
+        }
         Subcommand::Man { folder } => {
             let written = man::write(CommandLine::command(), &folder);
             written.map_err(Failure::system(folder.display()))?;
@@ -174,12 +180,4 @@ fn on(
     // Without waiting: a file that hangs may keep a thread of the pool for ever.
     runtime.shutdown_background();
     result.map(Into::into)
-}
-
-fn completions(shell: Shell) -> Result<ExitCode, Failure> {
-    // Not to standard output itself: clap panics when its reader has gone.
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut CommandLine::command(), "quorate", &mut text);
-    screen::print_bytes(&text)?;
-    Ok(Code::Fine.into())
 }

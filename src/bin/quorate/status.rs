@@ -361,11 +361,8 @@ impl LockSeen {
             !state.holders.is_empty() || !state.waiting.is_empty() || state.done.is_some()
         };
         let seen = self.seen.as_ref().ok()?;
-        seen.voters
-            .iter()
-            .filter_map(|view| view.state.as_ref().ok())
-            .any(is_wanted)
-            .then_some(seen)
+        let mut states = seen.voters.iter().filter_map(|view| view.state.as_ref().ok());
+        states.any(is_wanted).then_some(seen)
     }
 
     fn json(&self) -> Value {

@@ -223,8 +223,8 @@ async fn keep(
     let builder = setup.builder()?;
     let null = File::options().read(true).write(true).open("/dev/null");
     let null = null.map_err(Failure::system("/dev/null"))?;
-    // Signals of the terminal are not for the keeper. After `builder`, which may ask for a password
-    // on the terminal.
+    // Signals of the terminal are not for the keeper. It has asked for a password before, if at
+    // all.
     let _ = setsid();
     let mut caller = task::spawn_blocking(|| io::read_to_string(io::stdin()));
     let quorum = builder.connect().await?;

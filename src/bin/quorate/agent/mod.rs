@@ -157,7 +157,7 @@ async fn serve_parent(setup: Result<Setup, Failure>) -> Result<Code, Failure> {
     // First of all: if the parent dies before, this process has another one, which is watched in
     // its place.
     let peer = Peer::of(Some(getppid().as_raw()));
-    // A Ctrl-C is for the parent, which then releases its locks. It would end this process, too
+    // A Ctrl-C is for the parent, which then releases its locks by this process
     // (`the_agent_of_a_program_ends_with_its_input_and_not_at_ctrl_c`). The call fails if this
     // process leads a session already.
     let _ = setsid();

@@ -318,8 +318,7 @@ impl Job<'_> {
         let held = self.again_and_again(plan, &setup, ready, &mut signals, quorum);
         let result = Box::pin(held).await;
         let _ = quorum.close().await;
-        // The watcher has ended by now. As the first process of a container, this one would leave
-        // it as a zombie.
+        // The watcher has had the time to end. In a container, nobody else may reap it.
         command::reap();
         result
     }
@@ -356,8 +355,8 @@ impl Job<'_> {
         quorum: &Quorate,
     ) -> Result<ExitCode, Failure> {
         let Self { name, kind, console, .. } = *self;
-        // A time that cannot be used is refused now, and not after the command has run. Only the
-        // first poll matters: it checks the lease, and asks the servers nothing that is awaited.
+        // A time that cannot be used is refused now, and not after the command has run. The first
+        // poll checks the lease; no answer is awaited.
         if let Some(time) = self.keep
             && let Some(Err(error)) = quorum.mutex(name).lease(time).inspect().now_or_never()
         {

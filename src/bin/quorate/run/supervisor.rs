@@ -25,7 +25,7 @@ pub(super) struct Plan {
     /// From SIGTERM to SIGKILL.
     grace: Duration,
     /// From SIGKILL to the deadline.
-    // For the kernel to end all processes on a busy machine, and for the clock of the watcher.
+    // For the kernel to end all processes on a busy machine, and for clocks that differ a little.
     margin: Duration,
 }
 
