@@ -306,24 +306,27 @@ settings! {
     /// A client with a larger drift would count a voter that has ended the leases of others.
     drift(ppm: u32, fixed: Duration) => |it| it.drift = Drift { ppm, fixed };
 
-    /// The least validity with which a lock is handed out. If a majority grants it later than that,
-    /// the votes are given back, and the attempt failed. Default: half the lease.
+    /// The least validity with which a lock is handed out. If less is left when a majority has
+    /// granted it, the votes are given back, and the attempt fails. Default: half the lease.
     minimum_validity(validity: Duration) => |it| it.minimum_validity = Some(validity);
 
     /// For how long `lock` goes on asking while too few voters answer, before it fails. Default:
-    /// 10 s. A caller that sets a limit of its own waits until then, whatever the voters do.
+    /// 10 s. A call with a limit of its own asks until that limit.
     quorum_timeout(timeout: Duration) => |it| it.quorum_timeout = timeout;
 
     /// How often observers of an election, and waiters for a read/write lock of Redisson, ask again
-    /// without a wake-up, in case one was lost. All other waiters stand in a queue, and do so after
-    /// a third of the [waiter deadline](Self::waiter_deadline). Default: 2 s.
+    /// in case a wake-up was lost. Default: 2 s. All other waiters are in a queue, and ask again
+    /// after a third of the [waiter deadline](Self::waiter_deadline).
     poll_interval(interval: Duration) => |it| it.poll_interval = interval;
 
-    /// How long a voter keeps the place of a waiter that does not ask again, in the queue of a
-    /// lock. A waiter that dies blocks those behind it for this time. Default: 5 s, or four times
-    /// the voter deadline if that is longer. At least four times the voter deadline, and never more
-    /// than the lease that the waiter asks for. For a [`Mutex`](crate::Mutex) in a cluster at
-    /// most 1.5 s, or four times the voter deadline. Waiters ask again after a third of it.
+    /// How long a waiter that does not ask again keeps its place in the queue of a lock. A waiter
+    /// that dies blocks the waiters behind it for this time. Waiters ask again after a third of it.
+    ///
+    /// - Default: 5 s, or four times the voter deadline if that is longer.
+    /// - At least four times the voter deadline.
+    /// - At most the lease that the waiter asks for.
+    /// - For a [`Mutex`](crate::Mutex) in a cluster, at most 1.5 s or four times the voter
+    ///   deadline.
     waiter_deadline(deadline: Duration) => |it| it.waiter_deadline = Some(deadline);
 
     /// How long [`connect`](Self::connect) tries to reach a majority that answers in time.
@@ -347,10 +350,10 @@ settings! {
     /// renews. Default: 10 minutes.
     ///
     /// It must be longer than the time by which the wall clocks of any two clients differ. A token
-    /// is never lower than the wall clock of the client that gets it, in microseconds, so tokens
-    /// grow although voters forget them, as long as clocks agree to within this time. A voter caps
-    /// a client's clock at half of this time ahead of its own. Each name that was locked within
-    /// this time takes some 180 bytes of every voter.
+    /// is never lower than its client's wall clock in microseconds. So tokens grow even if voters
+    /// forget them, if the clocks of clients differ by less than this time. A voter takes no clock
+    /// that is further ahead of its own than half of this time. Each name that was locked within
+    /// this time takes some 180 bytes on every voter.
     fence_memory(memory: Duration) => |it| it.fence_memory = memory;
 
     /// How many replicas of a voter must acknowledge a grant before it counts as a vote. Default:

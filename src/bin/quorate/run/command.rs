@@ -79,7 +79,8 @@ impl WaitingCommand {
 const SOME: [&str; 3] = ["QUORATE_TOKEN", "QUORATE_SLOT", "QUORATE_DEADLINE_FILE"];
 
 /// The last bytes that come through the gate.
-// Without them, a program that was killed while it wrote would start the command without a lock.
+// Without them, a gate that closes because the program was killed would start the command
+// (`a_gate_that_closes_early_lets_nobody_go`).
 const GO: &[u8] = b"go";
 
 /// The variables that came through the gate; `None` if the program ended before it opened the gate.
