@@ -234,36 +234,36 @@ impl Variables {
 
     fn with_credentials(&self, builder: Builder) -> Result<Builder, Error> {
         let [user, password, file] = LOGIN.map(|name| self.get(name).map(str::to_owned));
-        let why = match (&user, &password, &file) {
-            (_, Some(_), Some(_)) => format!("{PASSWORD} and {PASSWORD_FILE} are both set"),
+        let refused = |why| Err(Error::invalid(why));
+        match (&user, &password, &file) {
+            (_, Some(_), Some(_)) => {
+                return refused(format!("{PASSWORD} and {PASSWORD_FILE} are both set"));
+            }
             (Some(_), None, None) => {
-                format!("{USER} is set without {PASSWORD} or {PASSWORD_FILE}")
+                return refused(format!("{USER} is set without {PASSWORD} or {PASSWORD_FILE}"));
             }
             (None, None, None) => return Ok(builder),
-            _ => {
-                let reading = SingleFlight::new();
-                return Ok(builder.credentials(move |_| {
-                    // For each connection, as passwords are rotated; and on a thread of its own: a
-                    // disk that hangs would hold up all renewals, which run on this thread
-                    // (`a_password_file_that_cannot_be_read_now_holds_up_no_other_voter`).
-                    let read = file
-                        .clone()
-                        .map(|file| reading.outcome(|_| false, move || read_password(&file)));
-                    let (user, password) = (user.clone(), password.clone());
-                    async move {
-                        let password = match read {
-                            Some(read) => read.await.map_err(|why| why.to_string())??,
-                            None => password.unwrap_or_default(),
-                        };
-                        Ok::<_, String>(match user {
-                            Some(user) => Credentials::new(user, password),
-                            None => Credentials::password(password),
-                        })
-                    }
-                }));
+            _ => {}
+        }
+        let reading = SingleFlight::new();
+        Ok(builder.credentials(move |_| {
+            // For each connection, as passwords are rotated; and on a thread of its own: a disk
+            // that hangs would hold up all renewals, which run on this thread
+            // (`a_password_file_that_cannot_be_read_now_holds_up_no_other_voter`).
+            let file = file.clone();
+            let read = file.map(|file| reading.outcome(|_| false, move || read_password(&file)));
+            let (user, password) = (user.clone(), password.clone());
+            async move {
+                let password = match read {
+                    Some(read) => read.await.map_err(|why| why.to_string())??,
+                    None => password.unwrap_or_default(),
+                };
+                Ok::<_, String>(match user {
+                    Some(user) => Credentials::new(user, password),
+                    None => Credentials::password(password),
+                })
             }
-        };
-        Err(Error::invalid(why))
+        }))
     }
 
     #[cfg(feature = "tls")]

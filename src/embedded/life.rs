@@ -112,7 +112,7 @@ impl ServerLife {
     /// What it says to a client that looks.
     pub(super) fn identity(&mut self, now: Moment) -> Identity {
         // Clients write the fingerprint, so it is missing until one looks
-        // (`data_without_a_mark_have_no_name_until_a_client_looks`).
+        // (`data_without_a_fingerprint_have_no_name_until_a_client_looks`).
         if self.birth.is_empty() {
             self.name(fresh_id(), now);
         }

@@ -24,7 +24,7 @@ async fn a_release_calls_every_connection_that_listens_until_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restarted_voter_is_listened_to_as_before_and_the_ear_is_told() {
+async fn a_restarted_voter_is_listened_to_as_before_and_the_listener_hears_of_it() {
     let (voter, node, hears) = connected();
     for channel in ["kept", "left"] {
         node.subscribe(channel.into()).await.unwrap();

@@ -8,7 +8,7 @@ fn holders(voter: &EmbeddedVoter) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_tells_callers_and_ears_at_once_and_the_connections_go_on() {
+async fn a_cut_fails_requests_at_once_and_listeners_hear_of_it_and_the_connections_go_on() {
     for in_flight in ALL {
         let voter = voter();
         let ((first, hears), (second, hears_too)) = (connect(&voter), connect(&voter));

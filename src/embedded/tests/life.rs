@@ -109,7 +109,7 @@ async fn the_stamp_is_of_the_voters_clock_at_a_moment_of_the_clients() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_script_passes_until_the_ear_was_told() {
+async fn no_script_passes_before_the_listener_has_heard_who_answers() {
     let (voter, node, listener) = connected();
     let asked = Arc::new(Mutex::new(Vec::new()));
     let (hasty, outcomes) = (Arc::clone(&node), Arc::clone(&asked));
@@ -206,7 +206,7 @@ async fn a_client_looks_now_and_then_who_the_voter_is_and_when() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn data_without_a_mark_have_no_name_until_a_client_looks() {
+async fn data_without_a_fingerprint_have_no_name_until_a_client_looks() {
     for lose in [EmbeddedVoter::lose_fingerprint, EmbeddedVoter::wipe] {
         let (voter, node, hears) = connected();
         let data = async || node.send(acquire("a:1")).await.remove(0).unwrap().data.unwrap();
