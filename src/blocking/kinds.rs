@@ -561,7 +561,7 @@ mirror! {
 
 impl LockAll {
     /// Locks all, works and gives them back, as [`Mutex::run`] does for one: the work runs to its
-    /// end also where a lock is lost. It is given the tokens, in the order of the list.
+    /// end even if a lock is lost. It is given the tokens, in the order of the list.
     ///
     /// # Errors
     ///

@@ -150,7 +150,7 @@ impl Builder {
     /// # }
     /// ```
     ///
-    /// Where nothing is set:
+    /// If nothing is set:
     ///
     /// ```
     /// let error = quorate::Builder::from_env().unwrap_err();

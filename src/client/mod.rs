@@ -1,4 +1,4 @@
-//! The client: connecting, and where locks come from.
+//! The client: it connects, makes locks, and closes.
 
 mod builder;
 mod connect;

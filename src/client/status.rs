@@ -275,7 +275,7 @@ impl Quorate {
     /// [`status`](Self::status).
     ///
     /// What locks need is tried with commands that change nothing. A right that is missing leaves
-    /// an entry in the server's `ACL LOG`. Takes up to five seconds where a server does not answer,
+    /// an entry in the server's `ACL LOG`. Takes up to five seconds if a server does not answer,
     /// and never fails.
     ///
     /// # Cancel safety

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-/// `500ms`, `30s`, `5m`, `1h`, and seconds where no unit follows. The error is what was expected.
+/// Reads `500ms`, `30s`, `5m`, `1h`, `7d`, or seconds without a unit. The error says what is
+/// expected.
 pub(super) fn parse_time(text: &str) -> Result<Duration, &'static str> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

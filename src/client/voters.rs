@@ -322,7 +322,7 @@ pub(super) fn read_voters(
         return Err(Error::invalid("TLS is set up, but no address asks for it: `rediss://`"));
     }
     let (mut origins, mut clusters, mut counts) = (Vec::new(), Vec::new(), [0; 3]);
-    // Of each source before the number of its cluster.
+    // The sources so far, each with the number of its cluster.
     let mut numbered: Vec<(&ReadSource<'_>, usize)> = Vec::new();
     let all = sets.iter().enumerate();
     for (set, source) in all.flat_map(|(set, sources)| sources.iter().map(move |it| (set, it))) {

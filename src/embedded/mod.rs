@@ -38,7 +38,7 @@ pub use crate::clock::Machine;
 
 use crate::clock::Clock;
 
-/// Settings for simulations. A [`Builder`](crate::Builder) has these methods where this trait is
+/// Settings for simulations. A [`Builder`](crate::Builder) has these methods if this trait is
 /// imported. So a service does not have them, even if the feature `embedded` is on for one of its
 /// tests.
 ///

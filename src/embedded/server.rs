@@ -541,8 +541,8 @@ impl ServerState {
             Content::Run(call) => {
                 outcome = self.run(&client, &call, &faults, false);
                 if faults.contains(&Fault::RunTwice) {
-                    // Law 5 says what the second run leaves. Its answer reaches nobody, as where a
-                    // request was sent again on its way.
+                    // Law 5 says what the second run leaves. Its answer reaches nobody: the caller
+                    // has asked once.
                     drop(self.run(&client, &call, &faults, true));
                 }
             }
@@ -552,8 +552,7 @@ impl ServerState {
             Content::Unsubscribe(channel) => {
                 self.database.channels.unsubscribe(connection, &channel);
             }
-            // The question who answers: its answer is made where it arrives, by `identify` or
-            // `show`.
+            // The question who answers: `identify` or `show` makes the answer when it arrives.
             _ => {}
         }
         let is_cut = faults.contains(&Fault::CutBeforeRun) || faults.contains(&Fault::CutAfterRun);

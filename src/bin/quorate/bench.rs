@@ -157,7 +157,7 @@ impl Load {
         loop {
             let asked = clock::now();
             let taken = tokio::select! {
-                // A stopped bench begins no further lock, also where one is free at once.
+                // A stopped bench begins no further lock, even if one is free at once.
                 biased;
                 _ = stop.wait_for(|is_stopped| *is_stopped) => return,
                 taken = LockHeld::acquire(quorum, self.kind, name, Request::default()) => {
@@ -340,7 +340,7 @@ fn row(name: &str, times: &Histogram<u64>) -> (Tone, Vec<String>) {
     (Tone::Plain, [name.to_owned()].into_iter().chain(values.into_iter().map(shown)).collect())
 }
 
-/// Fields that are `null` where nothing was measured.
+/// The fields are `null` if nothing was measured.
 fn summary(times: &Histogram<u64>) -> Value {
     let of = |value: u64| (!times.is_empty()).then(|| micros(value));
     let at = |percentile| of(times.value_at_percentile(percentile));

@@ -20,7 +20,7 @@ use toml::{Table, Value};
 
 use crate::console::{Code, Failure};
 
-/// Where a setting comes from.
+/// The place that a setting comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SetBy {
     File(PathBuf),

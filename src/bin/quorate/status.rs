@@ -215,7 +215,7 @@ fn show_survey(frame: &mut Frame, survey: &Survey, shows_all: bool) {
 
 /// The JSON if no majority can be reached.
 fn json_of(error: &Error) -> Value {
-    // With the same fields where they are known, so that a script reads both alike.
+    // With the same fields as otherwise, if they are known: a script reads both alike.
     let voters = error.voters().iter().map(|VoterReport { voter, verdict, .. }| {
         let cause = if let Verdict::Unknown(cause) = verdict { Some(cause) } else { None };
         json!({ "voter": voter, "error": cause.map(ToString::to_string) })

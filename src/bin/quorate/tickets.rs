@@ -113,7 +113,7 @@ pub(crate) struct UnlockOptions {
     voters: VoterOptions,
 }
 
-/// Reads the ticket from where the command line says.
+/// Reads the ticket of the command line, of standard input, or of the environment.
 pub(crate) fn read(given: Option<&str>) -> Result<HoldTicket, Failure> {
     let usage = |what: &str| Failure::new(Code::Usage, what);
     let text = match given {

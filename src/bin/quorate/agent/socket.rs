@@ -82,8 +82,8 @@ fn check_folder(folder: &Path, group: Option<u32>) -> Result<(), Failure> {
 }
 
 /// Removes a socket that another agent has left behind.
-// A killed agent removes nothing, and `bind` fails while the file is there. So does this where an
-// agent answers: to take its socket away would split its clients.
+// A killed agent removes nothing, and `bind` fails while the file is there. If an agent answers,
+// this fails, too: to take its socket away would split its clients.
 fn remove_old(path: &Path) -> Result<(), Failure> {
     let refused = || Failure::system(path.display());
     let taken = |what: &str| Failure::new(Code::Config, format!("{}: {what}", path.display()));

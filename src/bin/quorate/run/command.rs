@@ -101,7 +101,7 @@ pub(crate) fn start(arguments: &[OsString]) -> Code {
     let number = |text: &OsStr| text.to_str().and_then(|text| text.parse::<i32>().ok());
     let [gate, parent, program, arguments @ ..] = arguments else { return Code::Usage };
     let (Some(gate), Some(parent)) = (number(gate), number(parent)) else { return Code::Usage };
-    // The command dies with the program also where nobody watches
+    // The command dies with the program even if nobody watches
     // (`the_command_dies_with_the_program_also_where_nobody_watches`).
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);

@@ -24,8 +24,8 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Answers over HTTP for a process that wants this lock.
 pub(super) struct Desk<'a> {
-    kind: LockKind<'a>,
-    name: &'a str,
+    pub(super) kind: LockKind<'a>,
+    pub(super) name: &'a str,
     /// The client, once it is connected.
     pub(super) quorum: OnceCell<Quorate>,
     /// The guard, while the lock is held.

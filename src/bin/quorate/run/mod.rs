@@ -251,13 +251,13 @@ pub(crate) async fn run(options: RunOptions, console: &Console) -> Result<ExitCo
     let name =
         ticket.as_ref().map(HoldTicket::lock).or(options.name.as_deref()).unwrap_or_default();
     let (options, desk) = (&options.command, Desk::new(kind, name));
-    Job { name, kind, keep, again: false, options, console, desk }.run_and_listen().await
+    Job { keep, again: false, options, console, desk }.run_and_listen().await
 }
 
 pub(crate) async fn lead(options: LeadOptions, console: &Console) -> Result<ExitCode, Failure> {
-    let (name, kind, again) = (&*options.name, LockKind::Lead(&options.value), options.again);
-    let (options, desk) = (&options.command, Desk::new(kind, name));
-    Job { name, kind, keep: None, again, options, console, desk }.run_and_listen().await
+    let desk = Desk::new(LockKind::Lead(&options.value), &options.name);
+    let LeadOptions { again, command: options, .. } = &options;
+    Job { keep: None, again: *again, options, console, desk }.run_and_listen().await
 }
 
 pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<Code, Failure> {
@@ -274,23 +274,23 @@ pub(crate) async fn leader(options: LeaderOptions, console: &Console) -> Result<
 
 /// A command, and the lock that it runs under.
 struct Job<'a> {
-    name: &'a str,
-    kind: LockKind<'a>,
     keep: Option<Duration>,
     /// Whether to begin again after a loss, and without a quorum.
     again: bool,
     options: &'a CommandOptions,
     console: &'a Console,
+    /// The kind and the name of the lock, and the answers about it over HTTP.
     desk: Desk<'a>,
 }
 
 impl Job<'_> {
     async fn run_and_listen(&self) -> Result<ExitCode, Failure> {
         let Some(address) = self.options.listen else { return self.run().await };
-        // Before the command starts: probes would fail, and a kubelet would end the pod.
+        // First: no command starts if the address cannot be used
+        // (`an_address_that_cannot_be_used_is_refused_before_the_command_starts`).
         let listener = http::listen("--listen", address).await?;
         tokio::select! {
-            // Those who ask over HTTP put off neither a renewal nor a signal to the command.
+            // Requests over HTTP put off neither the end of the command nor a signal to it.
             biased;
             ended = self.run() => ended,
             never = http::serve(&self.desk, listener) => match never {},
@@ -301,7 +301,7 @@ impl Job<'_> {
         let CommandOptions { command, asking, max_hold, grace, voters, .. } = self.options;
         let mut setup = voters.setup()?;
         let of_ticket =
-            if let LockKind::Parked(ticket) = self.kind { Some(ticket.lease()) } else { None };
+            if let LockKind::Parked(ticket) = self.desk.kind { Some(ticket.lease()) } else { None };
         setup.set_time("lease", of_ticket.or(asking.lease));
         setup.set_time("hold_at_most", *max_hold);
         let plan = Plan::new(setup.lease(), setup.hold_at_most(), *grace);
@@ -354,7 +354,7 @@ impl Job<'_> {
         signals: &mut Signals,
         quorum: &Quorate,
     ) -> Result<ExitCode, Failure> {
-        let Self { name, kind, console, .. } = *self;
+        let Self { desk: Desk { kind, name, .. }, console, .. } = *self;
         // A time that cannot be used is refused now, and not after the command has run. The first
         // poll checks the lease; no answer is awaited.
         if let Some(time) = self.keep

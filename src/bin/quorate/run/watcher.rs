@@ -190,7 +190,7 @@ impl WatchedGroup {
         if !alarm.wait(input.as_fd(), self.kill_at)? {
             return Ok(true);
         }
-        // A multiple of a notice, so that none is read in halves.
+        // A multiple of the length of a notice, so that no notice is cut.
         let mut bytes = [0; 64 * Notice::BYTES];
         let length = match read(input.as_fd(), &mut bytes) {
             Err(Errno::EINTR | Errno::EAGAIN) => return Ok(true),
