@@ -20,27 +20,21 @@ const INSIDE_RUNTIME: &str = "a blocking call inside a future that tokio runs wo
 /// Blocks the calling thread until the future completes. The future may borrow, as it is polled on
 /// the calling thread.
 ///
-/// Fails, and polls nothing, inside a future that tokio runs.
+/// Fails, and polls nothing, inside a future that tokio runs. A thread of `spawn_blocking` also has
+/// a handle to a runtime, but may wait.
 pub(super) fn wait<F: Future>(future: F) -> Result<F::Output, Error> {
-    check_may_wait()?;
-    // The future may set timers, and this thread may have no runtime.
-    let runtime = client_thread::runtime()?;
-    let _inside = runtime.enter();
-    // Not by `Handle::block_on`: it panics on a thread that a runtime has entered, for example in a
-    // destructor after a poll, where neither check below can see the runtime.
-    Ok(wait_for(future))
-}
-
-/// Fails inside a future that tokio runs. A thread of `spawn_blocking` also has a handle to a
-/// runtime, but may wait.
-fn check_may_wait() -> Result<(), Error> {
     // Tokio has no function that tells the two apart, so each check looks for what tokio does only
     // for a task. Neither is enough alone: an `unconstrained` task has no budget
     // (`no_call_blocks_a_future`, `every_call_works_where_tokio_lets_a_thread_block`).
     if has_budget() || has_scheduler() {
         return Err(Error::refused(ErrorKind::InsideRuntime, INSIDE_RUNTIME));
     }
-    Ok(())
+    // The future may set timers, and this thread may have no runtime.
+    let runtime = client_thread::runtime()?;
+    let _inside = runtime.enter();
+    // Not by `Handle::block_on`: it panics on a thread that a runtime has entered, for example in a
+    // destructor after a poll, where neither check can see the runtime.
+    Ok(wait_for(future))
 }
 
 /// Whether tokio limits the work before the next await. It does so for all that it polls, and not

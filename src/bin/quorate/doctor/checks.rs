@@ -246,7 +246,8 @@ fn steps(survey: &Survey) -> Vec<Finding> {
             format!("for {} more if no such client comes back", Short(left))
         };
         let means = format!(
-            "a client with these settings has a configuration mismatch with it and does not connect, {ends}"
+            "a client with these settings has a configuration mismatch with it and does not connect, \
+             {ends}"
         );
         let mend =
             "give all clients the voters of one step, or of the next, and the same other settings";

@@ -236,7 +236,10 @@ impl ProcessGroup {
             let change = match waitpid(Pid::from_raw(-1), Some(flags)) {
                 Err(Errno::EINTR) => continue,
                 Err(_) | Ok(WaitStatus::StillAlive) => {
-                    self.look_for_others();
+                    // The command was reaped, but its id is not used again while a process is in
+                    // the group: so this does not ask about another group.
+                    let has_ended = self.end.is_some();
+                    self.is_empty |= has_ended && killpg(self.id, None) == Err(Errno::ESRCH);
                     return None;
                 }
                 Ok(change) => change,
@@ -258,12 +261,6 @@ impl ProcessGroup {
             self.end = Some(end);
             return Some(Changed::Ended);
         }
-    }
-
-    fn look_for_others(&mut self) {
-        // The command was reaped, but its id is not used again while a process is in the group: so
-        // this does not ask about another group.
-        self.is_empty |= self.end.is_some() && killpg(self.id, None) == Err(Errno::ESRCH);
     }
 }
 

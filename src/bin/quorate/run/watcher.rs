@@ -164,7 +164,11 @@ pub(crate) fn watch(arguments: &[OsString]) {
             // The program is gone, or the pipe is broken: in doubt the command ends.
             Err(_) => break,
         }
-        watched.kill_if_due();
+        if watched.kill_at.is_some_and(|at| clock::now() >= at) {
+            // Otherwise the moment would stay in the past, and each wait would end at once.
+            watched.kill_at = None;
+            watched.kill();
+        }
     }
     watched.kill();
     if let Some(folder) = env::var_os(FOLDER) {
@@ -209,14 +213,6 @@ impl WatchedGroup {
             }
         }
         Ok(true)
-    }
-
-    fn kill_if_due(&mut self) {
-        if self.kill_at.is_some_and(|at| clock::now() >= at) {
-            // Otherwise the moment would stay in the past, and each wait would end at once.
-            self.kill_at = None;
-            self.kill();
-        }
     }
 
     fn kill(&self) {
