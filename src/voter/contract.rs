@@ -1,4 +1,4 @@
-//! The one trait between the coordinator and a voter.
+//! The trait between the coordinator and a voter, and what crosses it.
 
 use std::{
     collections::BTreeSet,
@@ -20,41 +20,44 @@ use crate::{
     scripts::{Answer, Script},
 };
 
-/// The shard of a voter that has one.
+/// The shard of a voter that is a single server.
 pub(crate) const ONLY: usize = 0;
 
-/// What came of a request to one voter.
+/// The result of a request to one voter.
 pub(crate) type Outcome<T> = Result<T, Cause>;
 
-/// What came of each request of a call, in their order.
+/// The results of a call's requests, in the order of the requests.
 pub(crate) type Answers = Vec<Outcome<Answer>>;
 
-/// A script with its requests, one or several. Clones share them.
+/// A script with its requests, one or several. Clones share the requests.
+// Not copied: a call is cloned for each voter, and once more if a release has to be repeated.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) script: &'static Script,
-    /// The arguments that all requests share. Behind them the node adds the command that
-    /// publishes, where the script takes it.
+    /// The arguments that all requests share. The node adds the command that publishes behind
+    /// them, if the script takes one.
     pub(crate) shared: Arc<[Arc<str>]>,
     pub(crate) requests: Arc<[Arc<Request>]>,
-    /// How long an answer is worth waiting for.
+    /// How long to wait for the answer.
     pub(crate) deadline: Duration,
-    /// And how long at most, where its voter was seen to need longer.
+    /// How long to wait at most if the voter's round trips have taken longer so far.
+    // The deadline itself cannot grow: the voters of a client may be at different distances.
     pub(crate) longest: Duration,
 }
 
 impl Call {
-    /// One call for the requests of several, all of one script and with the same shared arguments.
+    /// One call for the requests of several calls of one script with the same shared arguments.
     pub(crate) fn join<'a>(calls: impl Iterator<Item = &'a Self> + Clone) -> Option<Self> {
         let first = calls.clone().next()?;
         let mut call = first.clone();
+        // A request that is alone in its call, as most are, keeps its list: nothing is allocated.
         if calls.clone().nth(1).is_some() {
             call.requests = calls.flat_map(|call| &*call.requests).cloned().collect();
         }
         Some(call)
     }
 
-    /// The same for some of its requests.
+    /// The same call with only some of its requests.
     pub(crate) fn pick(&self, requests: &[usize]) -> Self {
         if requests.len() == self.requests.len() {
             return self.clone();
@@ -63,26 +66,28 @@ impl Call {
         Self { requests: requests.collect(), ..self.clone() }
     }
 
-    /// The same for a request, just made, that is about so many slots.
+    /// The same call of one new request, which is about so many slots of a semaphore.
     pub(crate) fn weighing(mut self, slots: u16) -> Self {
         let request = Arc::get_mut(&mut self.requests).and_then(|all| Arc::get_mut(&mut all[0]));
         if let Some(request) = request {
+            // A heavier request would fit into no call: `Lanes::take_from` fills a call up to this.
             request.weight = slots.min(Slots::AT_ONCE);
         }
         self
     }
 
-    /// What goes into KEYS.
+    /// The words of KEYS.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> + Clone {
         self.requests.iter().flat_map(|request| request.keys())
     }
 
-    /// What goes into ARGV behind the shared arguments.
+    /// The words of ARGV behind the shared arguments.
     pub(crate) fn args(&self) -> impl Iterator<Item = &str> + Clone {
         self.requests.iter().flat_map(|request| request.args())
     }
 
-    /// The key of the first request: where a call goes, all its requests go.
+    /// The key of the first request.
+    // It stands for all requests: a lane has one part of the voter, so all keys have one slot.
     pub(crate) fn key(&self) -> &str {
         self.requests[0].key()
     }
@@ -93,27 +98,27 @@ impl Call {
     }
 }
 
-/// Which locks are looked for among the keys of a voter.
+/// Which locks to look for among the keys of a voter.
 #[derive(Clone, Debug)]
 pub(crate) struct KeySearch {
     pub(crate) keys: Prefix,
-    /// Of which kind of lock a key shows something that ends so.
+    /// The kind of a lock that has a key with this end.
     pub(crate) kind_of: fn(&str) -> Option<LockKind>,
-    /// A pattern that their names fit, as `SCAN` takes it.
+    /// A pattern for the names, as `SCAN` takes it.
     pub(crate) names: Arc<str>,
-    /// So many are enough.
+    /// Ends the search once more locks than this are found.
     pub(crate) limit: usize,
 }
 
 impl KeySearch {
-    /// The lock of which this key shows who has it or who waits.
+    /// The lock to which this key belongs, if the key shows a holder or a waiter.
     pub(crate) fn found(&self, key: &str) -> Option<FoundLock> {
         let (name, end) = self.keys.parts(key)?;
         Some(FoundLock { name, kind: (self.kind_of)(end)? })
     }
 }
 
-/// The locks of which a voter has keys.
+/// The locks whose keys a voter has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeysFound {
     pub(crate) locks: BTreeSet<FoundLock>,
@@ -121,45 +126,50 @@ pub(crate) struct KeysFound {
     pub(crate) is_complete: bool,
 }
 
-/// Hears who a voter is, what its channels say, and when they may have gone unheard.
+/// Receives what a node learns of its servers, and the messages of its channels.
 pub(crate) trait VoterEvents: Send + Sync {
-    /// A new connection stands, and this is who answers on it. No script runs on a connection
-    /// before this was called for it; called for each, the first included. Without a stamp the
-    /// server does not tell its time. The server has one shard of the voter, mostly the only one.
-    /// Says whether its data lack something, or may, and so are to be [renamed](Node::rename).
+    /// A new connection to the server of this shard stands. There is no stamp if the server does
+    /// not tell its time. Returns whether the data lack something, or may: then the node
+    /// [renames](Node::rename) them.
+    // Each node calls this for each connection before the first script leaves on it. A voter that
+    // restarted without its data would otherwise grant before the client knows of the restart (law
+    // 1, mutant `restart_not_noticed`).
     fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
-    /// The server was asked again on a connection of which was told; the same.
+    /// The server was asked again on such a connection; otherwise as [`met`](Self::met).
     fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
-    /// A connection of which was told has ended; with the reason, unless this side ended it.
+    /// Such a connection has ended, with the reason unless this side ended it.
     fn parted(&self, shard: usize, why: Option<&str>);
-    /// What was in one shard is in another now, unless it was lost on the way.
+    /// The data of one shard are in another now, unless they were lost on the way.
     fn moved(&self, from: usize, to: usize, lost: bool);
     /// A message came on `channel`.
     fn called(&self, channel: &str, message: &str);
-    /// Somebody waits for a message.
+    /// Whether a task waits for a message.
     fn is_waited_for(&self) -> bool;
-    /// Messages may have been lost (a reconnection, an overflow): whoever waits must look again.
+    /// Messages may have been lost (a reconnection, an overflow): all waiters must ask again.
     fn missed(&self);
 }
 
-/// A voter as seen by its task. Each request leaves before the method returns, in order and at most
-/// once; the futures own all they need, and dropping one does not call its request back.
+/// A voter as its task sees it.
+// Each request leaves before its method returns, in order and at most once, and stays sent if its
+// future is dropped. When a caller's first poll sent the request, an undo could leave before its
+// acquire, and the vote stayed until its lease ended (law 6, design 3).
 pub(crate) trait Node: Send + Sync {
-    /// Sends a script. Answers by the call's deadline, for each request by itself.
+    /// Sends a script. Answers each request by itself, by the call's deadline.
     fn send(&self, call: Call) -> BoxFuture<'static, Answers>;
 
-    /// Which part of the voter a key belongs to: no call may have keys of two.
+    /// The part of the voter to which a key belongs: no call may have keys of two parts.
     fn part(&self, _key: &str) -> u16 {
         0
     }
 
-    /// The shard that a call with this key would be sent to now.
+    /// The shard to which a call with this key would be sent now.
     fn shard(&self, _key: &str) -> usize {
         ONLY
     }
 
-    /// Listens to a channel; completes when the server is known to deliver what is published from
-    /// then on. A node listens again by itself after a reconnection, and tells the listener.
+    /// Listens to a channel. Completes when the server delivers what is published from then on.
+    /// After a reconnection a node listens again by itself, and then calls
+    /// [`missed`](VoterEvents::missed).
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>>;
 
     /// Stops listening.
@@ -168,26 +178,28 @@ pub(crate) trait Node: Send + Sync {
     /// Who the server is, as it said on the connection that stands.
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>>;
 
-    /// Gives the data of a shard another name, by which all clients know that they lack something.
+    /// Gives the data of a shard another name.
+    // By the new name all clients learn that the data lack something, also those that come later
+    // (design 5). A quarantine in this client alone would leave the voter to the others.
     fn rename(&self, shard: usize) -> BoxFuture<'static, Outcome<()>>;
 
-    /// What its servers say of themselves when they are asked now. `calls`: a channel on which a
-    /// client could be called.
+    /// What the voter's servers say of themselves now. `calls`: a channel as it is used for
+    /// wake-ups, to find out whether the user may publish there.
     fn survey(&self, calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>>;
 
-    /// The locks of which its servers have keys.
+    /// The locks whose keys the voter's servers have.
     fn search(&self, search: KeySearch) -> BoxFuture<'static, Outcome<KeysFound>>;
 
     /// Ends the connections.
     fn close(&self) -> BoxFuture<'static, ()>;
 }
 
-/// What the future sends when it is first polled has left when this returns.
+/// Polls a future once: what it sends with its first poll has left when this returns.
 pub(super) fn begin<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> BoxFuture<'static, T> {
     let mut future = future.boxed();
-    // Whoever awaits it polls it again, with a waker of its own.
+    // No wake-up is lost by this waker: whoever awaits the future polls it again, with its own.
     match future.poll_unpin(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => future::ready(done).boxed(),
         Poll::Pending => future,

@@ -1,11 +1,12 @@
 //! Releases and undos that a voter has not answered yet.
 //!
-//! While a voter is silent only the oldest is tried, with doubling pauses; its answer lets all the
-//! others go at once. None is forgotten before the voter has answered it, though the lease that it
-//! would end is over: a voter that stood still may yet run a renewal that was sent before. Only a
-//! client that nobody uses any more does not wait for longer than such leases last.
-//!
-//! A voter of a cluster has several servers, of which one may be silent: each has an account.
+//! While a voter does not answer, only the oldest is sent, with doubling pauses. After its answer
+//! all others are sent at once. A request stays here until the voter answers it, unless nobody uses
+//! the client any more: then it stays until the lease that it would end is over.
+
+// Why not drop a release when its lease is over: a server that stood still may yet run a renewal
+// that was sent before it. The vote of a hold that was released long ago would then stand for
+// another lease (law 6, mutants `undoes_once` and `releases_once`).
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,13 +16,15 @@ use std::{
 use super::lanes::Queued;
 use crate::{clock::Moment, proto::Backoff};
 
-/// What one voter is owed.
+/// The requests that one voter has not answered.
 #[derive(Debug, Default)]
 pub(super) struct Debts {
+    // One account for each server of a cluster voter. With one for all, each answer of a healthy
+    // server sent again everything that waited for a dead one: thousands of requests per release.
     by_shard: BTreeMap<usize, Account>,
     /// Nobody uses the voter any more.
     abandoned: bool,
-    /// So many were given up since somebody asked.
+    /// How many requests were given up since [`take_leaked`](Self::take_leaked) was called.
     leaked: u64,
 }
 
@@ -36,27 +39,29 @@ impl Debts {
         accounts.filter_map(|account| account.due).min()
     }
 
-    /// This part of the voter did not answer this one when it was asked first.
+    /// Adds a request that this shard of the voter did not answer.
     pub(super) fn owe(&mut self, shard: usize, request: Queued, now: Moment) {
         let account = self.by_shard.entry(shard).or_default();
         if account.owed.len() == Account::MOST {
-            // The oldest is the one whose lease ends first.
+            // The oldest one goes: of all these its lease ends first, so it does the least harm.
             account.owed.pop_front();
             self.leaked += 1;
         }
+        // The shard stays with the request. Its slot may be at another server when it is sent
+        // again: if the answer settled the account of that one, `due` here would stay `None`.
         account.owed.push_back(Queued { shard: Some(shard), ..request });
         account.due = account.due.max(Some(now + account.pause.pause(0)));
     }
 
-    /// This part of the voter answered: whatever else it is owed can go.
-    pub(super) fn settled(&mut self, shard: usize) {
+    /// This shard of the voter has answered: all other requests to it can leave.
+    pub(super) fn settle(&mut self, shard: usize) {
         if let Some(account) = self.by_shard.get_mut(&shard) {
             account.due = Account::AT_ONCE;
             account.pause.reset();
         }
     }
 
-    /// What to send now.
+    /// Takes out the requests to send now.
     pub(super) fn take_due(&mut self, now: Moment) -> Vec<Queued> {
         let mut taken = Vec::new();
         for Account { owed, due, .. } in self.by_shard.values_mut() {
@@ -68,6 +73,8 @@ impl Debts {
                 owed.retain(|request| request.owed_until.is_some_and(|until| now < until));
                 self.leaked += (before - owed.len()) as u64;
             }
+            // One request is enough to see whether the server answers. All ten thousand would be
+            // sent, and time out, at each try.
             let count = if *due == Account::AT_ONCE { owed.len() } else { owed.len().min(1) };
             *due = None;
             taken.extend(owed.drain(..count));
@@ -75,35 +82,38 @@ impl Debts {
         taken
     }
 
-    /// Nobody uses the voter any more: what is owed is tried for no longer than leases last.
+    /// Nobody uses the voter any more: requests are repeated until their leases are over.
+    // Without this end, the task of a client that was dropped, but not closed, would stay for ever
+    // if its voter never comes back.
     pub(super) fn abandon(&mut self) {
         self.abandoned = true;
     }
 
-    /// One is given up.
+    /// A request that was taken out is given up.
     pub(super) fn leak(&mut self) {
         self.leaked += 1;
     }
 
+    /// Gives up all requests.
     pub(super) fn forgive(&mut self) {
         let owed = self.by_shard.values().map(|account| account.owed.len() as u64);
         self.leaked += owed.sum::<u64>();
         self.by_shard.clear();
     }
 
-    /// How many were given up since this was asked last: the voter may have kept what they would
-    /// have ended until it ended by itself.
+    /// How many requests were given up since the last call of this. The voter may keep the vote of
+    /// each until its lease ends.
     pub(super) fn take_leaked(&mut self) -> u64 {
         std::mem::take(&mut self.leaked)
     }
 }
 
-/// What one part of a voter is owed.
+/// The requests that one shard of a voter has not answered.
 #[derive(Debug)]
 struct Account {
     owed: VecDeque<Queued>,
-    /// When the next one is tried; never while one is under way to see whether the voter answers.
-    /// Where it has answered since, all go at once, as at the beginning.
+    /// When to send the next one. `None` while one is under way to see whether the server answers;
+    /// [`AT_ONCE`](Self::AT_ONCE) sends all.
     due: Option<Moment>,
     pause: Backoff,
 }
@@ -116,7 +126,7 @@ impl Default for Account {
 }
 
 impl Account {
-    /// More than this would cost more memory than the leases that end by themselves are worth.
+    // Beyond this the memory costs more than the votes, which end with their leases anyway.
     const MOST: usize = 10_000;
     const AT_ONCE: Option<Moment> = Some(Moment::BEGINNING);
 }
@@ -153,7 +163,7 @@ mod tests {
         assert!(debts.due() >= Some(at(20)));
         assert_eq!(names(&debts.take_due(at(100))), ["0"]);
         assert_eq!(debts.due(), None, "one is under way");
-        debts.settled(0);
+        debts.settle(0);
         assert_eq!(names(&debts.take_due(at(101))), ["1", "2"]);
         assert!(debts.is_empty());
     }
@@ -199,7 +209,7 @@ mod tests {
         for (number, shard) in [(0, 0), (1, 0), (2, 7)] {
             debts.owe(shard, debt(number), at(0));
         }
-        debts.settled(7);
+        debts.settle(7);
         assert_eq!(names(&debts.take_due(at(1))), ["2"]);
         assert!(debts.due() >= Some(at(20)), "the other is as silent as before");
         assert_eq!(names(&debts.take_due(at(100))), ["0"]);

@@ -60,12 +60,12 @@ fn a_lone_request_leaves_at_once_and_what_gathers_leaves_together() {
     lanes.push(acquire("a:3"), 0);
     lanes.push(acquire("a:4"), 0);
     assert!(lanes.take(at(0)).is_none());
-    lanes.ended(first.lane);
+    lanes.end_call(first.lane);
     let both = lanes.take(at(0)).unwrap();
     assert_eq!((words(&both).1, both.alone), (vec!["a:3", "a:4"], false));
     assert!(lanes.are_empty());
     for call in [second, both] {
-        lanes.ended(call.lane);
+        lanes.end_call(call.lane);
     }
     lanes.push(acquire("a:5"), 0);
     assert!(lanes.take(at(0)).unwrap().alone);
@@ -201,7 +201,7 @@ fn used_lanes() -> Lanes {
     for part in 0..FEW {
         lanes.push(acquire(&part.to_string()), part.try_into().unwrap());
         let departure = lanes.take(at(0)).unwrap();
-        lanes.ended(departure.lane);
+        lanes.end_call(departure.lane);
     }
     lanes
 }
@@ -212,7 +212,7 @@ fn little_is_remembered_of_what_has_come_to_something() {
     for part in 0..100 {
         lanes.push(acquire(&part.to_string()), 2_000 + part);
         let departure = lanes.take(at(0)).unwrap();
-        lanes.ended(departure.lane);
+        lanes.end_call(departure.lane);
     }
     assert!(lanes.latest.is_empty() && lanes.turns.is_empty());
     assert_eq!([lanes.all.len(), lanes.by_group.len()], [FEW; 2]);
@@ -225,7 +225,7 @@ fn a_lane_of_which_something_is_about_to_leave_stays() {
     let first = lanes.take(at(0)).unwrap().lane;
     lanes.push(acquire("2"), 2_000);
     lanes.push(release("2"), 2_000);
-    lanes.ended(first);
+    lanes.end_call(first);
     lanes.push(acquire("3"), 2_007);
     let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
     let holds: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
@@ -248,7 +248,7 @@ fn what_a_crowd_needed_is_not_kept_though_others_come() {
     while let Some(departure) = lanes.take(at(0)).or_else(|| lanes.take(at(1))) {
         under_way.push_back(departure.lane);
         if under_way.len() > 1 {
-            lanes.ended(under_way.pop_front().unwrap());
+            lanes.end_call(under_way.pop_front().unwrap());
         }
     }
     assert!(room(&lanes) < 4_096, "{}", room(&lanes));
@@ -305,13 +305,13 @@ proptest! {
                     asked.push((hold, script.name, count));
                 }
                 Step::Take => drop(take(&mut lanes, now, &mut under_way)),
-                Step::End => under_way.pop().into_iter().for_each(|lane| lanes.ended(lane)),
+                Step::End => under_way.pop().into_iter().for_each(|lane| lanes.end_call(lane)),
                 Step::Pass => now += 1,
             }
         }
         while !lanes.are_empty() {
             while take(&mut lanes, now, &mut under_way) {}
-            under_way.drain(..).for_each(|lane| lanes.ended(lane));
+            under_way.drain(..).for_each(|lane| lanes.end_call(lane));
             now += 1;
         }
         for hold in 0..4_u8 {

@@ -1,8 +1,10 @@
-//! Where the answers of all voters to one request come together.
+//! Collects the answers of all voters to one request.
 //!
-//! Whoever waits for them is woken when so many have come that they may decide something, and not
-//! by each. What comes after the decision is handed to whom it concerns by the voter's task, so no
-//! task has to wait for it.
+//! The waiting task is woken once enough answers are there to decide something. Later answers go to
+//! a [`LateListener`].
+
+// No task waits for late answers: a slow voter would keep it, and what it holds, in memory. The
+// voter's task calls the listener instead.
 
 use std::{
     fmt,
@@ -17,16 +19,16 @@ use crate::{
     scripts::Answer,
 };
 
-/// Answers that are still to come, by voter. Dropping it drops the answers, never the requests.
+/// The answers that are still to come. Dropping this drops the answers, never the requests.
 #[derive(Debug)]
 pub(crate) struct Replies(Arc<Mutex<Mailbox>>);
 
-/// Hears the answers that nobody waits for.
+/// Receives the answers for which no task waits any more.
 pub(crate) trait LateListener: Send + Sync {
     fn hear(&self, voter: usize, outcome: &Outcome<Answer>);
 }
 
-/// Where a voter's answer goes. One that is dropped without an answer tells that there is none.
+/// Where one voter's answer goes.
 #[derive(Debug)]
 pub(crate) struct ReplyTo {
     mailbox: Arc<Mutex<Mailbox>>,
@@ -39,30 +41,32 @@ struct Mailbox {
     slots: Box<[Slot]>,
     /// How many answers have come.
     arrived: usize,
-    /// So many must have come before anybody is woken.
+    /// How many answers must have come before the waiting task is woken.
+    // One wake-up for each answer would run the task of an attempt with five voters five times,
+    // though the first two can decide nothing.
     least: usize,
     waker: Option<Waker>,
     late: Option<Arc<dyn LateListener>>,
 }
 
-/// What is expected of one voter.
+/// The expected answer of one voter.
 #[derive(Default)]
 struct Slot {
-    /// The latest question: answers to those before it have come too late.
+    /// The number of the latest question. Answers to earlier questions are dropped.
     question: u32,
     is_open: bool,
     answer: Option<Outcome<Answer>>,
 }
 
 impl Replies {
-    /// `least`: fewer answers decide nothing.
+    /// `least`: how many answers can decide something.
     pub(crate) fn new(voters: usize, least: usize) -> Self {
         let slots = (0..voters).map(|_| Slot::default()).collect();
         let mailbox = Mailbox { slots, arrived: 0, least, waker: None, late: None };
         Self(Arc::new(Mutex::new(mailbox)))
     }
 
-    /// Where this voter is to answer; what was expected of it before is expected no more.
+    /// Expects an answer of this voter, in place of one that was expected before.
     pub(crate) fn expect(&mut self, voter: usize) -> ReplyTo {
         let mut state = lock(&self.0);
         let slot = &mut state.slots[voter];
@@ -71,7 +75,7 @@ impl Replies {
         ReplyTo { mailbox: Arc::clone(&self.0), voter, question, is_answered: false }
     }
 
-    /// The next answer; never completes when none is to come.
+    /// The next answer. Never completes if none is to come.
     pub(crate) async fn next(&mut self) -> (usize, Outcome<Answer>) {
         poll_fn(|context| self.poll(context)).await
     }
@@ -88,23 +92,24 @@ impl Replies {
         Poll::Pending
     }
 
-    /// Whether any is to come.
+    /// Whether any answer is to come.
     pub(crate) fn are_open(&self) -> bool {
         lock(&self.0).slots.iter().any(|slot| slot.is_open)
     }
 
-    /// Hands on what is still to come. What has come is heard at once.
+    /// Has a listener receive all further answers, and at once those that have come.
     pub(crate) fn hand_over(self, listener: impl FnOnce() -> Arc<dyn LateListener>) {
-        let mut state = lock(&self.0);
-        if !state.slots.iter().any(|slot| slot.is_open) {
+        // Mostly all have answered: then no listener is made.
+        if !self.are_open() {
             return;
         }
         let listener = listener();
-        state.late = Some(Arc::clone(&listener));
-        while let Some((voter, outcome)) = state.take() {
-            drop(state);
+        lock(&self.0).late = Some(Arc::clone(&listener));
+        // The mutex is free while the listener is called: it may take others, and a voter's task
+        // must not wait for it.
+        let next = || lock(&self.0).take();
+        while let Some((voter, outcome)) = next() {
             listener.hear(voter, &outcome);
-            state = lock(&self.0);
         }
     }
 }
@@ -129,6 +134,8 @@ impl ReplyTo {
         let mut state = lock(&self.mailbox);
         let Mailbox { slots, arrived, least, waker, late } = &mut *state;
         let slot = &mut slots[self.voter];
+        // An answer to an earlier question says what the voter had before the latest one. It must
+        // not pass for the answer to that.
         if !slot.is_open || slot.question != self.question {
             return;
         }
@@ -148,6 +155,8 @@ impl ReplyTo {
 }
 
 impl Drop for ReplyTo {
+    // A request may be dropped with the task of a closed client. Without an answer here, the
+    // caller would wait for one until its own deadline.
     fn drop(&mut self) {
         if !self.is_answered {
             self.deliver(Err(Cause::Unreachable(CLOSED.into())));

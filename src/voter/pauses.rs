@@ -4,34 +4,36 @@ use std::time::Duration;
 
 use crate::proto::{Backoff, Reason};
 
-/// Between two attempts where only an operator can help: at first, and at the longest.
+/// The first and the longest pause if only an operator can help.
+// A wrong password or a missing right stays for hours, and every client of the server tries on two
+// connections. With the usual pauses each would try twice a second for all that time.
 const SELDOM: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
-/// They grow while attempts fail, and more where the next one is likely to fail as well.
+/// Pauses that grow while attempts fail. They are longer if only an operator can help.
 pub(super) struct Pauses {
     usual: Backoff,
-    hopeless: Backoff,
+    seldom: Backoff,
 }
 
 impl Pauses {
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
-        let (usual, hopeless) = (Backoff::new(first, longest), Backoff::new(SELDOM.0, SELDOM.1));
-        Self { usual, hopeless }
+        Self { usual: Backoff::new(first, longest), seldom: Backoff::new(SELDOM.0, SELDOM.1) }
     }
 
-    /// An attempt has led to something.
+    /// An attempt has succeeded.
     pub(super) fn reset(&mut self) {
         self.usual.reset();
-        self.hopeless.reset();
+        self.seldom.reset();
     }
 
-    /// Until the next attempt, after one that failed for this reason. A little `chance` keeps the
-    /// clients of a server from coming back at once.
+    /// How long to wait after an attempt that failed for this reason.
     pub(super) fn after(&mut self, why: Option<&Reason>, chance: u32) -> Duration {
+        // By chance, because all clients lose a server at the same moment, and would come back
+        // together.
         if why.is_some_and(Reason::needs_an_operator) {
-            return self.hopeless.pause(chance / 4);
+            return self.seldom.pause(chance / 4);
         }
-        self.hopeless.reset();
+        self.seldom.reset();
         self.usual.pause(chance / 4)
     }
 }

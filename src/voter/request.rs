@@ -7,33 +7,34 @@ use std::{
 
 use crate::{keys::Word, proto::HoldId};
 
-/// The keys and arguments of one request, in one text: it is written once for all voters, and what
-/// is spread over the memory costs more to read than to send.
+/// The keys and arguments of one request.
+// One text, not a text for each word: a client with 100,000 holds reads each of them from cold
+// memory, which cost more than sending it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     /// The keys, and behind them the arguments.
     text: Box<str>,
-    /// Where each of them ends.
+    /// Where each of them ends in the text.
     ends: [u32; Self::MOST],
     keys: usize,
     args: usize,
-    /// The lock, as a hash.
+    /// A hash of the lock.
     lock: u64,
-    /// For a hold that reads: others may read at the same time.
+    /// Whether the hold reads, so that others may read at the same time.
     pub(super) reads: bool,
-    /// The lock and the hold, as a hash; attempts from one place in a queue count as one hold, and
-    /// so do a parked hold and those that resume it.
-    /// Between two holds no order is promised to anyone.
+    /// A hash of the lock and the hold: requests with the same one keep their order.
+    // Attempts from one place in a queue are one party: a later one may have left the queue for
+    // good, and no earlier one may arrive behind it. So are a parked hold and those that resume it.
     pub(crate) party: u64,
-    /// How many slots of a semaphore it is about, 1 for any other lock.
+    /// How many slots of a semaphore the request is about; 1 for any other lock.
     pub(crate) weight: u16,
 }
 
 impl Request {
-    /// No script takes more keys and arguments for one request.
+    /// The most keys and arguments that a script takes for one request.
     pub(crate) const MOST: usize = 12;
 
-    /// `hold`: for which it asks, if for any.
+    /// `hold`: the hold for which the request asks, if any.
     pub(crate) fn new<'a>(
         keys: impl IntoIterator<Item = Word<'a>, IntoIter: Clone>,
         args: impl IntoIterator<Item = Word<'a>, IntoIter: Clone>,
@@ -49,7 +50,9 @@ impl Request {
         Arc::new(request)
     }
 
-    /// The same where its keys have other names, with these arguments.
+    /// The same request with other names of its keys, and these arguments.
+    // The hashes stay: they are by the names that the lock has, so a cluster's voter keeps the
+    // same order as any other.
     pub(crate) fn renamed(&self, keys: &[Arc<str>], args: &[Arc<str>]) -> Arc<Self> {
         let [keys, args] = [keys, args].map(|words| words.iter().map(Word::from));
         let Self { lock, reads, party, weight, .. } = *self;
@@ -78,19 +81,22 @@ impl Request {
         &self.text[start as usize..self.ends[at] as usize]
     }
 
-    /// What a release by this hold gives back. That of a read matters only to those who write.
+    /// A number for what a release by this hold gives back: the lock, or its part for reads.
     pub(crate) fn gives_back(&self) -> u64 {
         self.lock.wrapping_add(u64::from(self.reads))
     }
 
-    /// The releases that a request for this hold must not overtake. Reads go on side by side: one
-    /// may overtake the release of another.
+    /// The releases that a request for this hold must not overtake, by [`gives_back`].
+    ///
+    /// [`gives_back`]: Self::gives_back
+    // A read may overtake the release of another read, which keeps nobody from reading. When each
+    // read waited for them, many readers of one lock had a call each.
     pub(crate) fn awaits(&self) -> impl Iterator<Item = u64> + use<> {
         let by_readers = (!self.reads).then(|| self.lock.wrapping_add(1));
         [self.lock].into_iter().chain(by_readers)
     }
 
-    /// The key of the lock, or of whatever else the script is about.
+    /// The first key: that of the lock, or of the record that the script is about.
     pub(crate) fn key(&self) -> &str {
         self.word(0)
     }

@@ -1,4 +1,4 @@
-//! Work that blocks, shared by all who need what comes of it.
+//! Blocking work whose result several tasks share.
 
 use std::{io, thread};
 
@@ -7,11 +7,11 @@ use tokio::sync::watch;
 
 use crate::sync::PerProcess;
 
-/// Work that may block for long, such as a look-up of a name or the read of a file. It runs on a
-/// thread of its own, so that it holds up nothing else, and one run at a time: whoever needs the
-/// outcome meanwhile waits for the same run. A run that never ends has one thread.
-///
-/// No pool of a runtime: its threads may all be taken, by the callers' own work or by what hangs.
+/// Work that may block for long, such as a look-up of a name or the read of a file. One run at a
+/// time, on a thread of its own; all who need the outcome meanwhile wait for the same run.
+// Not in a runtime's pool. An attempt to connect gives up after seconds, while its look-up goes on:
+// one name whose name servers do not answer took every thread of the pool, and no voter was
+// reached again (guarantee 5). Here such a name has one thread, however often it is asked for.
 pub(crate) struct SingleFlight<T>(PerProcess<Option<Flight<T>>>);
 
 /// The outcome of the latest run.
@@ -22,8 +22,8 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
         Self(PerProcess::new())
     }
 
-    /// Starts the work, unless it is under way, or its last outcome `is_good` still. The outcome
-    /// stays when nobody waits for it any more.
+    /// The outcome of the run that is under way, or of the last one if it `is_good` still, or else
+    /// of a new run.
     pub(crate) fn outcome(
         &self,
         is_good: impl FnOnce(&T) -> bool,
@@ -37,6 +37,7 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
                 Err(why) => return async { Err(why) }.boxed(),
             },
         };
+        // The run goes on if this future is dropped: its outcome is there for the next caller.
         async move {
             let done = outcome.wait_for(Option::is_some).await.ok().and_then(|done| done.clone());
             done.ok_or_else(|| io::Error::other("its thread panicked"))
@@ -44,7 +45,7 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
         .boxed()
     }
 
-    /// Whether it is under way, or its last outcome `is_good` still.
+    /// Whether a run is under way, or the last outcome `is_good` still.
     pub(crate) fn is_of_use(&self, is_good: impl FnOnce(&T) -> bool) -> bool {
         self.0.lock().as_ref().is_some_and(|flight| is_of_use(flight, is_good))
     }
@@ -57,7 +58,8 @@ impl<T: Clone + Send + Sync + 'static> Default for SingleFlight<T> {
 }
 
 fn is_of_use<T>(flight: &Flight<T>, is_good: impl FnOnce(&T) -> bool) -> bool {
-    // Before the outcome, which comes before the end of the thread.
+    // Read before the outcome. The other way round, the thread could set the outcome and end in
+    // between: the run would count as one that panicked, and start again.
     let is_under_way = flight.has_changed().is_ok();
     flight.borrow().as_ref().map_or(is_under_way, is_good)
 }
@@ -65,9 +67,10 @@ fn is_of_use<T>(flight: &Flight<T>, is_good: impl FnOnce(&T) -> bool) -> bool {
 fn start<T: Send + Sync + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<Flight<T>> {
-    let (tell, outcome) = watch::channel(None);
+    let (sender, outcome) = watch::channel(None);
     let thread = thread::Builder::new().name("quorate-blocks".into());
-    thread.spawn(move || drop(tell.send_replace(Some(work()))))?;
+    // If the work panics, the sender is dropped: who waits then gets an error.
+    thread.spawn(move || drop(sender.send_replace(Some(work()))))?;
     Ok(outcome)
 }
 
