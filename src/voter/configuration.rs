@@ -1,9 +1,8 @@
-//! Whether clients agree about who the voters are, for all who count votes.
-//! `acquire::voter_configuration` asks.
+//! Whether clients agree about who the voters are. `acquire::configuration` asks the voters.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{Outcome, lock, telling::Telling};
+use super::{Outcome, lock, telling::Reporter};
 use crate::{
     clock::Moment,
     proto::{Change, Comparison, ConfigurationEntry},
@@ -13,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Configuration {
     comparison: Mutex<Comparison>,
-    telling: Arc<Telling>,
+    reporter: Arc<Reporter>,
     /// That of [`Standings::returned`](super::Standings::returned).
     returned: Arc<Signal<()>>,
 }
@@ -21,46 +20,48 @@ pub(crate) struct Configuration {
 impl Configuration {
     pub(super) fn new(
         comparison: Comparison,
-        telling: &Arc<Telling>,
+        reporter: &Arc<Reporter>,
         returned: &Arc<Signal<()>>,
     ) -> Self {
-        let (telling, returned) = (Arc::clone(telling), Arc::clone(returned));
-        Self { comparison: Mutex::new(comparison), telling, returned }
+        let (reporter, returned) = (Arc::clone(reporter), Arc::clone(returned));
+        Self { comparison: Mutex::new(comparison), reporter, returned }
     }
 
     pub(crate) fn comparison(&self) -> MutexGuard<'_, Comparison> {
         lock(&self.comparison)
     }
 
-    /// Why a voter does not count, if it is because of what clients believe of the voters.
+    /// Why a voter's grants do not count, if that is because of the voter configuration.
     pub(crate) fn apart(&self, voter: usize) -> Option<Arc<str>> {
         self.comparison().apart(voter)
     }
 
-    /// What clients of any voter believe of the voters that clashes with what this one does.
+    /// The configuration of clients of any voter that clashes with this client's.
     pub(crate) fn mismatch(&self) -> Option<Arc<str>> {
         self.comparison().mismatch()
     }
 
-    /// A voter was asked what its clients believe, and this came of it.
+    /// A voter was asked for the configurations of its clients, with this result.
     pub(crate) fn note_answer(
         &self,
         voter: usize,
         entries: Outcome<Vec<ConfigurationEntry>>,
         now: Moment,
     ) {
-        let label = self.telling.label(voter);
+        let label = self.reporter.label(voter);
         let change = self.comparison().note_answer(voter, label, entries, now);
         if let Some(Change::Clash { why: Some(_), .. }) = change {
-            // No hold outlives this.
+            // Each hold ends with its next renewal, which is now: clients of the other
+            // configuration may have a majority that shares no voter with this one (law 1,
+            // design 6).
             self.returned.change(|()| ());
         }
         if let Some(change) = change {
-            self.telling.tell(&change);
+            self.reporter.report(&change);
         }
     }
 
-    /// Whether no answer would have to wait.
+    /// Whether the mutex is free, so that no answer waits for it.
     #[cfg(test)]
     pub(super) fn is_free(&self) -> bool {
         self.comparison.try_lock().is_ok()
@@ -68,9 +69,11 @@ impl Configuration {
 
     /// The client is closed.
     pub(super) fn retire(&self) {
+        // A statement of its own: in the head of the loop, the mutex would stay locked while the
+        // recorder of metrics is called.
         let changes = self.comparison().retire();
         for change in &changes {
-            self.telling.tell(change);
+            self.reporter.report(change);
         }
     }
 }

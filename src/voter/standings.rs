@@ -1,7 +1,10 @@
-//! What this client has seen of its voters: who may have forgotten votes, and whose votes count.
+//! Which voters may have forgotten votes, and whose votes count, by what this client has seen.
 //!
-//! One mutex spans what [`Trust`] knows, and nothing else: nothing is logged, counted or called
-//! back under it. What has changed is told behind it, in the order in which it did.
+//! One mutex guards [`Trust`], which decides this. Changes are reported after it is free again, in
+//! the order in which they came about.
+
+// Each answer needs this mutex. When the log was written under it, a subscriber that took 15 s for
+// one warning cost every lock (guarantee 5, test `no_answer_waits_for_the_log`).
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -15,7 +18,7 @@ use std::{
 use futures::future::OptionFuture;
 use tokio::runtime::Handle;
 
-use super::{Identity, Outcome, configuration::Configuration, lock, telling::Telling};
+use super::{Identity, Outcome, configuration::Configuration, lock, telling::Reporter};
 use crate::{
     clock::{Clock, Moment},
     proto::{
@@ -30,9 +33,9 @@ use crate::{
 /// Who the voters are.
 pub(crate) struct VoterLayout {
     pub(crate) labels: Vec<Arc<str>>,
-    /// A number for each voter, the same for all that are parts of one cluster.
+    /// A number for each voter, the same for all parts of one cluster.
     pub(crate) clusters: Vec<usize>,
-    /// Which of them are spread over the servers of a cluster.
+    /// Whether each voter is spread over the servers of a cluster.
     pub(crate) spread: Vec<bool>,
     pub(crate) quorum: Quorum,
 }
@@ -42,18 +45,18 @@ pub(crate) struct VoterLayout {
 pub(crate) struct Standings {
     trust: Mutex<Trust>,
     pub(crate) configuration: Configuration,
-    telling: Arc<Telling>,
+    reporter: Arc<Reporter>,
     round_trips: Vec<Mutex<RoundTrips>>,
     clock: Clock,
+    // Beside the mutex, as each question to a guard reads it.
     /// For how long this client has stood still, in nanoseconds.
     stood_still: AtomicU64,
-    /// Changes when holds are to be looked after at once: a voter has come back as another, and
-    /// what it forgot is to be told again, less is left of their leases than it seemed, or this
-    /// client has a configuration mismatch.
+    /// Changes when all holds must be renewed at once: a voter came back without some votes, less
+    /// is left of the leases than it seemed, or this client has a configuration mismatch.
     returned: Arc<Signal<()>>,
     /// Changes with each new connection.
     connected: Signal<()>,
-    /// Changes with the moment when quarantines are looked at next.
+    /// Changes with the moment at which the next quarantine ends.
     alarm: Arc<Signal<()>>,
 }
 
@@ -67,13 +70,13 @@ impl Standings {
     ) -> Arc<Self> {
         let VoterLayout { labels, clusters, spread, quorum } = layout;
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
-        let (telling, returned) =
-            (Arc::new(Telling::new(labels, quorum)), Arc::new(Signal::new(())));
+        let reporter = Arc::new(Reporter::new(labels, quorum));
+        let returned = Arc::new(Signal::new(()));
         let comparison = Comparison::new(configuration, quorum, spread);
         let this = Arc::new(Self {
             trust: Mutex::new(Trust::new(clusters, quorum, suspicion)),
-            configuration: Configuration::new(comparison, &telling, &returned),
-            telling,
+            configuration: Configuration::new(comparison, &reporter, &returned),
+            reporter,
             round_trips,
             clock,
             stood_still: AtomicU64::new(0),
@@ -81,31 +84,31 @@ impl Standings {
             connected: Signal::new(()),
             alarm: Arc::new(Signal::new(())),
         });
-        this.clock.spawn(&Handle::current(), this.look_again());
+        this.clock.spawn(&Handle::current(), this.watch_quarantines());
         this
     }
 
     pub(super) fn series(&self, voter: usize) -> &VoterSeries {
-        &self.telling.series[voter]
+        &self.reporter.series[voter]
     }
 
-    /// How long a voter took to answer so far.
+    /// How long a voter has taken to answer so far.
     pub(super) fn round_trips(&self, voter: usize) -> MutexGuard<'_, RoundTrips> {
         lock(&self.round_trips[voter])
     }
 
-    /// How long a voter takes to answer, once it has.
+    /// How long a voter usually takes to answer, once it has answered.
     pub(crate) fn round_trip(&self, voter: usize) -> Option<Duration> {
         self.round_trips(voter).usual()
     }
 
-    /// How long a request to a voter may take that has this deadline, and at most the `longest`.
+    /// How long to wait for a voter's answer to a request with this deadline.
     pub(crate) fn allowed(&self, voter: usize, deadline: Duration, longest: Duration) -> Duration {
         self.round_trips(voter).allowed(deadline).min(longest).max(deadline)
     }
 
-    /// A server says who it is, on a connection that `is_new` or was noted. Whether its data are to
-    /// get another name.
+    /// A server said who it is, on a new connection or on one that was noted. Returns whether its
+    /// data must get another name.
     pub(crate) fn note_identity(
         &self,
         shard: Shard,
@@ -114,10 +117,12 @@ impl Standings {
         is_new: bool,
     ) -> bool {
         if is_new {
+            // Behind this connection may be another server. Until the configuration is compared on
+            // it, the voter's grants do not count for new holds (design 6).
             self.configuration.comparison().note_connection(shard.voter);
         }
         if let Some(stamp) = stamp {
-            // The first request is sent when this is known.
+            // The first request has its deadline by this: a distant voter would be late for it.
             self.round_trips(shard.voter).answered(stamp.answered.since(stamp.asked));
         }
         let needs_a_name = self.change(|trust| {
@@ -133,18 +138,18 @@ impl Standings {
         needs_a_name
     }
 
-    /// A connection that was noted has ended; with the reason, unless this side ended it.
+    /// A noted connection has ended, with the reason unless this side ended it.
     pub(crate) fn note_disconnect(&self, shard: Shard, why: Option<&str>) {
         self.change(|trust| trust.note_disconnect(shard, why));
     }
 
-    /// A voter's data moved from one of its shards to another, or was lost on the way.
+    /// A voter's data moved from one of its shards to another, or were lost on the way.
     pub(crate) fn note_move(&self, from: Shard, to: Shard, lost: bool) {
         self.change(|trust| trust.note_move(from, to, lost, self.clock.now()));
     }
 
-    /// A server answered, and mostly showed its clock, and which data it has. Fails if it is that
-    /// of another voter.
+    /// A server answered at that moment, mostly with its clock and the name of its data. Fails if
+    /// it is the server of another voter.
     pub(crate) fn note_answer(
         &self,
         shard: Shard,
@@ -158,13 +163,13 @@ impl Standings {
         Ok(())
     }
 
-    /// A voter has not got a vote that it gave at this time and should have. Whether it is to tell
-    /// all clients.
+    /// A voter lacks a vote that it gave at that moment and should have. Returns whether its data
+    /// must get another name.
     pub(crate) fn note_missing_vote(&self, shard: Shard, given: Moment) -> bool {
         self.change(|trust| trust.note_missing_vote(shard, given, self.clock.now()))
     }
 
-    /// Lets the log hear of quarantines.
+    /// Logs quarantines from now on, and those that have begun.
     pub(crate) fn speak(&self) {
         self.change(|trust| trust.speak(self.clock.now()));
     }
@@ -175,48 +180,45 @@ impl Standings {
         self.configuration.retire();
     }
 
-    /// Whether two voters are parts of one cluster in different sets.
+    /// Whether two voters are parts of one cluster, and in different sets.
     pub(crate) fn are_apart(&self, one: usize, other: usize) -> bool {
         self.trust().register.are_apart(one, other)
     }
 
-    /// Why a voter has no vote where it is now, if that is the server of another.
+    /// Why a voter has no vote now, if it is the server of another voter.
+    // Counted twice, one server would be two of three votes (law 1).
     pub(crate) fn twin(&self, shard: Shard) -> Option<Cause> {
         let twin = self.trust().register.twin(shard);
         twin.map(|twin| self.duplicate(twin))
     }
 
     fn duplicate(&self, twin: usize) -> Cause {
-        Cause::Duplicate(Arc::clone(self.telling.label(twin)))
+        Cause::Duplicate(Arc::clone(self.reporter.label(twin)))
     }
 
-    /// For how long this client has stood still in all, as far as its voters have shown it. By so
-    /// much less can be left of a lease than its clock says.
+    /// For how long this client has stood still in all, as far as its voters have shown it.
+    // Leases are shortened by this, and the clock is not put forward. A clock that went ahead
+    // would also end quarantines early, when only the clocks of some voters were set.
     pub(crate) fn stood_still(&self) -> Duration {
         Duration::from_nanos(self.stood_still.load(Ordering::Acquire))
     }
 
-    /// Whether, and why, a voter's grants to requests of that moment do not count for new holds, by
-    /// all that is known now.
-    ///
-    /// To be asked when an answer is counted, and not when it comes (law 1): what is known of a
-    /// voter may change in between, by what it says to another hold (it lacks a vote that it gave)
-    /// and by what other voters say: it is younger than they are, its clock is apart from theirs.
-    /// It works the other way, too: where this client stood still, the first voter to answer seems
-    /// to have moved its clock, until a majority shows the same step.
+    /// The quarantine, if any, in which a shard is for requests that were sent at that moment.
+    // Callers ask when they count an answer, not when it comes (law 1). In between, another hold
+    // may find a vote missing, or another voter may show that this one is younger or that its
+    // clock is apart. The other way round, after this client stood still, the first voter to answer
+    // seems to have set its clock, until a majority shows the same step.
     pub(crate) fn kept_out(&self, shard: Shard, sent: Moment) -> Option<KeptOut> {
         self.trust().register.kept_out(shard, sent)
     }
 
-    /// The same of that part of a voter which is kept out for longest.
+    /// The longest such quarantine of the voter's shards.
     pub(crate) fn kept_out_longest(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
         self.trust().register.kept_out_longest(voter, sent)
     }
 
-    /// A voter's vote, as it counts for a new hold that asked at that moment or later: a grant
-    /// counts for nothing where the voter may have forgotten whose its vote was. Nor does it where
-    /// clients disagree about the voters: a client whose configuration differs with those of one
-    /// voter may be with those of others that it does not share a voter with.
+    /// What a voter's answer counts for, for a new hold that asked at that moment or later. A grant
+    /// is unknown if the voter is in quarantine, or if clients disagree about the voters.
     pub(crate) fn vote(&self, outcome: &Outcome<Answer>, sent: Moment) -> Vote {
         let mut vote = Vote::of(outcome);
         if let Ok(Answer { shard, .. }) = outcome
@@ -224,6 +226,7 @@ impl Standings {
             && !crate::mutant!("quarantined_vote_counts")
         {
             let kept_out = self.kept_out(*shard, sent).map(KeptOut::verdict);
+            // Asked only then: it is another mutex.
             let apart = || self.configuration.apart(shard.voter);
             let apart = || Some(Verdict::Unknown(Cause::ConfigurationMismatch(apart()?)));
             vote.verdict = kept_out.or_else(apart).unwrap_or(Verdict::Granted);
@@ -248,17 +251,19 @@ impl Standings {
         }
     }
 
-    /// Changes what is known, wakes who is to look at once, and tells what has changed.
+    /// Changes the trust, wakes the tasks that must look at once, and reports what has changed.
     fn change<T>(&self, change: impl FnOnce(&mut Trust) -> T) -> T {
         let mut trust = self.trust();
         let outcome = change(&mut trust);
-        let (wakes, news) = (trust.take_wakes(), trust.tell());
+        let (wakes, report) = (trust.take_wakes(), trust.tell());
         if wakes.holds {
             let nanos = u64::try_from(trust.stood_still.as_nanos()).unwrap_or(u64::MAX);
-            // Before any answer counts that shows it (law 2).
+            // Under the mutex, so before anybody counts the answer that showed the pause. A hold
+            // that such an answer grants or renews must not be trusted for the time of it (law 2).
             self.stood_still.store(nanos, Ordering::Release);
         }
         drop(trust);
+        // Wake-ups first, as a recorder of metrics may block this thread.
         let signals = [
             (wakes.holds, &*self.returned),
             (wakes.alarm, &*self.alarm),
@@ -267,29 +272,31 @@ impl Standings {
         for (_, signal) in signals.into_iter().filter(|(wakes, _)| *wakes) {
             signal.change(|()| ());
         }
-        if let Some(news) = news {
-            self.tell(news);
-        }
+        self.report(report);
         outcome
     }
 
-    /// Tells one change, and what others leave to this meanwhile.
-    fn tell(&self, first: Change) {
-        let mut next = Some(first);
+    /// Reports one change, and those that other tasks leave to this one meanwhile.
+    // Only one task reports at a time, so that the order stays. The others do not wait for it.
+    fn report(&self, mut next: Option<Change>) {
         while let Some(change) = next {
-            // A recorder that panics ends nothing else.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.telling.tell(&change)));
+            // A recorder that panics costs this change alone, and not the answer or the hold.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.reporter.report(&change)));
             next = self.trust().tell_more();
         }
     }
 
-    /// Looks at the quarantines whenever one of them ends, for as long as the client is there.
-    fn look_again(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
+    /// Reports the end of each quarantine, for as long as the client is there.
+    // One timer for all voters. With a task for each quarantine, a clock that went to and fro made
+    // a task, a warning and a count at each answer.
+    fn watch_quarantines(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
+        // Weak, as this task must not keep a client that nobody has any more.
         let (standings, clock) = (Arc::downgrade(self), self.clock.clone());
         let alarm = Arc::clone(&self.alarm);
         async move {
             loop {
-                let seen = alarm.version();
+                // Before the look, so that no change comes between.
+                let version = alarm.version();
                 let Some(this) = standings.upgrade() else { return };
                 let (at, is_retired) = {
                     let trust = this.trust();
@@ -301,7 +308,7 @@ impl Standings {
                 }
                 tokio::select! {
                     biased;
-                    () = alarm.changed_since(seen) => continue,
+                    () = alarm.changed_since(version) => continue,
                     Some(()) = OptionFuture::from(at.map(|at| clock.sleep_until(at))) => {}
                 }
                 let Some(standings) = standings.upgrade() else { return };

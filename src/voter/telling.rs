@@ -1,7 +1,4 @@
-//! Tells the log and the metrics what has changed of the voters.
-//!
-//! A recorder of metrics is called here and may take its time. So no mutex is held meanwhile, and
-//! whoever is to look at a hold or a voter at once has been woken before.
+//! Writes changes of the voters to the log and the metrics.
 
 use std::sync::Arc;
 
@@ -12,37 +9,36 @@ use crate::{
 };
 
 #[derive(Debug)]
-pub(super) struct Telling {
-    log: Arc<VoterLog>,
+pub(super) struct Reporter {
+    labels: Vec<Arc<str>>,
+    quorum: Quorum,
     pub(super) series: Vec<VoterSeries>,
 }
 
-#[derive(Debug)]
-struct VoterLog {
-    labels: Vec<Arc<str>>,
-    quorum: Quorum,
-}
-
-impl Telling {
+impl Reporter {
     pub(super) fn new(labels: Vec<Arc<str>>, quorum: Quorum) -> Self {
         let series: Vec<_> = labels.iter().map(VoterSeries::new).collect();
         series.iter().for_each(VoterSeries::begin);
-        Self { log: Arc::new(VoterLog { labels, quorum }), series }
+        Self { labels, quorum, series }
     }
 
     pub(super) fn label(&self, voter: usize) -> &Arc<str> {
-        &self.log.labels[voter]
+        &self.labels[voter]
     }
 
-    pub(super) fn tell(&self, change: &Change) {
+    /// To be called without a mutex: this calls the recorder of metrics, which may take its time.
+    // Whoever must look at a hold or a voter at once has been woken before. So a slow recorder
+    // delays no renewal and no answer (guarantee 5, test `no_answer_waits_for_the_log`).
+    pub(super) fn report(self: &Arc<Self>, change: &Change) {
         if !matches!(change, Change::QuarantineBegan { .. } | Change::Counted { .. }) {
-            let (log, change) = (Arc::clone(&self.log), change.clone());
-            log::tell(move || log.write(change));
+            let (this, change) = (Arc::clone(self), change.clone());
+            log::tell(move || this.write(change));
         }
         self.count(change);
     }
 
     fn count(&self, change: &Change) {
+        // Added, never set: the clients of a process share these gauges.
         let by = |is_counted| if is_counted { 1.0 } else { -1.0 };
         let of = |voter: &usize| &self.series[*voter];
         match change {
@@ -66,9 +62,9 @@ impl Telling {
     }
 }
 
-// On the thread of the log.
-
-impl VoterLog {
+// On the thread of the log. The end of a trouble has the level of its beginning: a service that
+// logs from `warn` on would otherwise see that the quorum was lost, and not that it is back.
+impl Reporter {
     fn write(&self, change: Change) {
         let of = |voter: usize| &self.labels[voter];
         match change {
@@ -126,16 +122,16 @@ impl VoterLog {
                 tracing::warn!(voter = %of(voter), "the voter is a server of its own again");
             }
             Change::Quarantined { voter, quarantined: Quarantined { why, left } } => {
-                let told = "voter in quarantine: its votes count for no new lock";
-                tracing::warn!(voter = %of(voter), %why, ends_in = %Rounded(left), "{told}");
+                let text = "voter in quarantine: its votes count for no new lock";
+                tracing::warn!(voter = %of(voter), %why, ends_in = %Rounded(left), "{text}");
             }
             Change::QuarantineEnded { voter } => {
-                let told = "quarantine over: the voter's votes count for new locks";
-                tracing::warn!(voter = %of(voter), "{told}");
+                let text = "quarantine over: the voter's votes count for new locks";
+                tracing::warn!(voter = %of(voter), "{text}");
             }
             Change::Clash { voter, why: Some(why) } => {
-                let told = "clients disagree about the voters: no locks";
-                tracing::error!(voter = %of(voter), %why, "{told}");
+                let text = "clients disagree about the voters: no locks";
+                tracing::error!(voter = %of(voter), %why, "{text}");
             }
             Change::Clash { voter, why: None } => {
                 tracing::warn!(voter = %of(voter), "clients agree about the voters again");
@@ -144,14 +140,14 @@ impl VoterLog {
         }
     }
 
-    /// Says how many voters are connected, and which are not.
+    /// How many voters are connected, and which are not.
     fn write_quorum(&self, is_there: bool, missing: &[usize]) {
         let (needed, voters) = (self.quorum.needed(), self.labels.len());
         let answering = voters - missing.len();
         let missing: Vec<&str> = missing.iter().map(|voter| &*self.labels[*voter]).collect();
         let missing = missing.join(", ");
-        let has_none = "no quorum: no lock is given or renewed";
-        let told = if is_there { "the quorum is back" } else { has_none };
-        tracing::warn!(answering, %needed, voters, %missing, "{told}");
+        let is_lost = "no quorum: no lock is given or renewed";
+        let text = if is_there { "the quorum is back" } else { is_lost };
+        tracing::warn!(answering, %needed, voters, %missing, "{text}");
     }
 }
