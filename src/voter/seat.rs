@@ -1,10 +1,13 @@
-//! Where a voter's part of a lock is in a cluster.
+//! The slots and names of a lock's keys, for each voter of a cluster.
 //!
-//! Each of N voters has one of N equal ranges of hash slots. A lock has the same place within each
-//! range, so its slots lie a range apart, and no server has two of them where the slots are dealt
-//! out in equal parts to N servers or more. The keys get there by what is added to their hash tag:
-//! `{invoice:42}` becomes `{invoice:42#5r4}` for the first of three. That depends on the lock and
-//! the number of voters alone, so all clients find the same, whatever the cluster looks like.
+//! Each of N voters has one of N equal ranges of hash slots. A lock has the same position in each
+//! range, so its slots lie a range apart. If N servers or more have equal parts of the slots, no
+//! server has two slots of a lock. An addition to the hash tag puts the keys there: `{invoice:42}`
+//! becomes `{invoice:42#5r4}` for the first of three voters.
+
+// All this depends on the lock and the number of voters alone. If it depended on the servers of the
+// cluster, two clients with different maps would ask for one lock under different keys, and both
+// could have it (law 1).
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +16,7 @@ use crate::{
     voter::{Call, Request},
 };
 
-/// Which of how many voters of one cluster.
+/// The number of a voter, and how many voters its cluster has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seat {
     pub(super) voter: u16,
@@ -26,61 +29,65 @@ impl Seat {
         Self { voter, voters }
     }
 
-    /// The first slot of its range, rounded as `redis-cli --cluster create` does.
+    /// The first slot of the voter's range.
     pub(super) fn start(self) -> u16 {
+        // Rounded as `redis-cli --cluster create` does, so that ranges and servers fit each other.
         let (voter, voters) = (u32::from(self.voter), u32::from(self.voters));
         let start = (2 * voter * u32::from(SLOTS) + voters) / (2 * voters);
         u16::try_from(start).unwrap_or(SLOTS)
     }
 
-    /// The places within a range that locks have. Some at either end stay free: where the slots
-    /// are not dealt out quite evenly, it is there that two ranges meet on one server.
-    fn places(self) -> (u16, u16) {
+    /// The first position in a range that locks have, and how many positions they have.
+    fn positions(self) -> (u16, u16) {
+        // A sixteenth at either end stays free. If the servers' parts are not quite equal, two
+        // ranges meet on one server there, and its death would cost a lock two votes.
         let size = SLOTS / self.voters;
         let margin = size / 16;
         (margin, size - 2 * margin)
     }
 
-    /// All slots that a lock may have here.
+    /// All slots that locks may have for this voter.
     pub(super) fn slots(self) -> impl Iterator<Item = u16> {
-        let (first, count) = if self.voters == 1 { (0, SLOTS) } else { self.places() };
+        let (first, count) = if self.voters == 1 { (0, SLOTS) } else { self.positions() };
         (self.start() + first..).take(usize::from(count))
     }
 
-    /// The slot of a key or a channel, as the lock names it.
+    /// The slot of a key or a channel, which has the name outside of the cluster.
     pub(super) fn slot(self, key: &str) -> u16 {
         if self.voters == 1 {
             return slot_of(key);
         }
-        let (margin, width) = self.places();
+        let (margin, width) = self.positions();
         self.start() + margin + checksum(0, hash_tag(key).as_bytes()) % width
     }
 
-    /// What the lock's slot of another voter is where that of this one is `slot`.
+    /// The slot for another voter of the lock that has `slot` for this one.
     pub(super) fn sibling(self, slot: u16, voter: u16) -> u16 {
         slot - self.start() + Self { voter, ..self }.start()
     }
 
-    /// A key or a channel, as it is named here.
+    /// The name of a key or a channel for this voter, by its name outside.
     pub(super) fn name(self, key: &str) -> Arc<str> {
+        // One voter has all keys as they are. So clients of a single server and of a cluster with
+        // one voter, Java's among them, share the keys.
         if self.voters == 1 {
             return key.into();
         }
-        if let Some(led) = led_into(self.slot(key), key) {
-            return led;
+        if let Some(name) = name_in(self.slot(key), key) {
+            return name;
         }
-        // A channel for all locks, or what such channels begin with; all voters share the channels
-        // of a cluster.
+        // A channel for all locks, or the beginning of such channels. `PUBLISH` goes to all servers
+        // of a cluster: without the number, a client would hear each wake-up from every voter.
         let at = key.rfind(':').map_or(0, |colon| colon + 1);
         format!("{}{}:{}", &key[..at], self.voter, &key[at..]).into()
     }
 
-    /// What keys have at the end of their hash tags here, as `SCAN` takes it.
+    /// A pattern of `SCAN` for what is added to hash tags.
     pub(super) fn any_ending(self) -> &'static str {
         if self.voters == 1 { "" } else { "#???" }
     }
 
-    /// A key as the lock names it, of one that is named so here.
+    /// The name outside of a key that has this name here.
     pub(super) fn outside(self, key: &str) -> Option<String> {
         let (before, rest) = key.split_once('{')?;
         let (tag, after) = rest.split_once('}')?;
@@ -89,10 +96,11 @@ impl Seat {
         }
         let (name, _) = tag.split_at_checked(tag.len().checked_sub(1 + LENGTH)?)?;
         let outside = format!("{before}{{{name}}}{after}");
+        // The name of a lock may end with `#abc` by itself, and the key may be another voter's.
         (*self.name(&outside) == *key).then_some(outside)
     }
 
-    /// A channel as the lock names it, of one that is listened to here.
+    /// The name outside of a channel that has this name here.
     pub(super) fn outside_channel(self, channel: &str) -> Option<String> {
         if self.voters == 1 {
             return Some(channel.to_owned());
@@ -103,8 +111,8 @@ impl Seat {
         })
     }
 
-    /// A call with the names that its keys and channels have here.
-    pub(super) fn place(self, call: &Call) -> Call {
+    /// A call with the names that its keys and channels have for this voter.
+    pub(super) fn rename(self, call: &Call) -> Call {
         if self.voters == 1 {
             return call.clone();
         }
@@ -126,38 +134,43 @@ impl Seat {
     }
 }
 
-/// A key with this slot, by what is added to its hash tag, if it has one.
-pub(super) fn led_into(slot: u16, key: &str) -> Option<Arc<str>> {
+/// The name of a key in this slot, if the key has a hash tag.
+pub(super) fn name_in(slot: u16, key: &str) -> Option<Arc<str>> {
     let (before, rest) = key.split_once('{')?;
     let (tag, after) = rest.split_once('}').filter(|(tag, _)| !tag.is_empty())?;
     let ending = ending(tag, slot);
     Some(format!("{before}{{{tag}{ending}}}{after}").into())
 }
 
-/// What puts a hash tag into this slot.
+/// The addition to a hash tag that puts it into this slot.
 fn ending(tag: &str, slot: u16) -> String {
     let sum = checksum(checksum(0, tag.as_bytes()), b"#");
-    // The checksum is linear: that of the whole is that of the whole with nothing at its end, and
-    // that of the end, added without carries.
+    // CRC16 is linear: the checksum of the tag with its ending is the checksum of the tag with
+    // zeros there, XOR that of the ending alone. So one table of endings serves all tags.
     let needed = (checksum(sum, &[0; LENGTH]) ^ slot) % SLOTS;
     let mut ending = String::from("#");
     ending.extend(ENDINGS[usize::from(needed)].map(char::from));
     ending
 }
 
+// 64 letters to the power of 3 are 16 times as many as there are slots: each slot has an ending.
+// Two letters would be 4,096, too few.
 const LENGTH: usize = 3;
+// No letter that ends a hash tag or has a meaning in a pattern of `SCAN`.
 const LETTERS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
 
-/// For each slot the first ending, in the order of the letters, that has it by itself.
+/// For each slot the first ending, in the order of the letters, whose own checksum leads there.
+// The first one, as clients of all versions must choose the same (test
+// `names_and_slots_are_pinned`).
 static ENDINGS: LazyLock<Vec<[u8; LENGTH]>> = LazyLock::new(|| {
     let mut endings = vec![[0; LENGTH]; usize::from(SLOTS)];
     for one in LETTERS {
         for two in LETTERS {
             for three in LETTERS {
                 let ending = [*one, *two, *three];
-                let known = &mut endings[usize::from(checksum(0, &ending) % SLOTS)];
-                if *known == [0; LENGTH] {
-                    *known = ending;
+                let first = &mut endings[usize::from(checksum(0, &ending) % SLOTS)];
+                if *first == [0; LENGTH] {
+                    *first = ending;
                 }
             }
         }
@@ -173,20 +186,20 @@ pub(crate) fn slot_of(key: &str) -> u16 {
     checksum(0, hash_tag(key).as_bytes()) % SLOTS
 }
 
-/// What of a key is hashed: the text between the first `{` and the next `}`, if there is any.
+/// The part of a key that is hashed: the text between the first `{` and the next `}`, if any.
 pub(super) fn hash_tag(key: &str) -> &str {
     let tag = key.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
     tag.map(|(tag, _)| tag).filter(|tag| !tag.is_empty()).unwrap_or(key)
 }
 
-/// CRC16/XMODEM, gone on with from `seed`.
+/// CRC16/XMODEM, continued from `seed`.
 pub(super) fn checksum(seed: u16, bytes: &[u8]) -> u16 {
     bytes
         .iter()
         .fold(seed, |sum, byte| (sum << 8) ^ TABLE[usize::from((sum >> 8) ^ u16::from(*byte))])
 }
 
-/// What each byte comes to.
+/// The checksum of each byte.
 const TABLE: [u16; 256] = {
     let (mut table, mut byte) = ([0; 256], 0_u16);
     while byte < 256 {

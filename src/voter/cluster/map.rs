@@ -1,13 +1,13 @@
-//! Which server has which slot, what became of the data when that changes, and who is asked for it.
+//! Which server has which slot, and where the data went when that changes.
 //!
-//! Slots that one server has form a shard: what it forgets, it forgets for all of them. A shard
-//! goes on when a server takes the place of its own that was no primary before: a replica, which
-//! may know less. Where slots go from one primary to another, and the first goes on living, their
-//! data goes with them, as that is what a migration is; where the first is gone, it is lost.
+//! The slots of one server form a *shard*: what the server forgets, it forgets for all of them. A
+//! shard continues if a server that was no primary before takes over: a replica, which may know
+//! less. If slots go from one primary to another, they are in another shard. If the first primary
+//! lives, this is a migration, which takes the data along; otherwise the data are lost.
 //!
-//! A server that is cut off from the others goes on to tell what it knew. Each primary has a config
-//! epoch, and one that takes a slot over has a higher one than its predecessor. So a primary that
-//! is told to have a slot, with a lower epoch than the slot is known with, had it once.
+//! A server that is cut off from the others may name itself as the primary of slots that it lost.
+//! Each primary has a config epoch, and a primary that takes a slot over has a higher one than the
+//! primary before. So the map takes a slot only from a primary whose epoch is not lower.
 
 use std::{
     collections::HashSet,
@@ -30,18 +30,20 @@ use crate::{
     voter::{
         Access, Outcome, VoterEvents, lock,
         pauses::Pauses,
-        seat::{SLOTS, Seat, led_into},
+        seat::{SLOTS, Seat, name_in},
         single::Inquirer,
     },
 };
 
 /// How often the map is asked for without a reason.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Between two questions, also where there are many reasons; it doubles while nothing has changed.
+/// The pause between two questions for the map; it doubles while nothing has changed.
+// Each redirected request is a reason to ask. While a slot moves, there are many at once.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The longest of these, also between two questions that nobody answers.
+/// The longest such pause, also if no server answers.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// How many servers are asked at once.
+// With one, a server that hangs would hold up the map for a second.
 const AT_ONCE: usize = 2;
 
 /// A host and a port.
@@ -50,20 +52,21 @@ pub(super) type Endpoint = (String, u16);
 /// The slots of a cluster, by their shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Map {
-    /// By slot. Empty before the first map is known.
+    /// The shard of each slot. Empty before the first answer.
     shards: Vec<Option<usize>>,
-    /// By slot, the config epoch of the primary that has it.
+    /// For each slot the config epoch of its primary.
     epochs: Vec<u64>,
-    /// Who leads each shard; nobody where it has no slots and its server is no primary any more.
+    /// The server of each shard. A blank one if the shard has no slots and no primary any more.
     leaders: Vec<ClusterLeader>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ClusterLeader {
-    /// The server's name in the cluster, which stays when it restarts.
+    /// The server's id in the cluster, which stays when it restarts.
     id: String,
     endpoint: Endpoint,
-    /// What else its host is called.
+    /// Another name of its host.
+    // The host may be a name or a number: `MOVED` and `CLUSTER NODES` need not use the same one.
     alias: Option<String>,
 }
 
@@ -74,15 +77,15 @@ impl ClusterLeader {
     }
 }
 
-/// A server as the cluster tells of it.
+/// A server as an answer to `CLUSTER NODES` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ClusterServer {
     pub(super) id: String,
     pub(super) endpoint: Endpoint,
     pub(super) alias: Option<String>,
-    /// It is a primary, and not known to have failed.
+    /// It is a primary and has not failed.
     pub(super) is_primary: bool,
-    /// Who tells of it does not reach it.
+    /// The server that answered does not reach it.
     pub(super) is_doubted: bool,
     /// Its config epoch.
     pub(super) epoch: u64,
@@ -104,12 +107,12 @@ impl ClusterServer {
 pub(super) struct Move {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Without what was in them.
+    /// Whether their data were lost.
     pub(super) lost: bool,
 }
 
 impl Map {
-    /// Who has this slot.
+    /// The shard and the server of this slot.
     pub(super) fn route(&self, slot: u16) -> Option<(usize, &Endpoint)> {
         let shard = self.shard(slot)?;
         Some((shard, &self.leaders[shard].endpoint))
@@ -119,15 +122,16 @@ impl Map {
         self.shards.get(usize::from(slot)).copied().flatten()
     }
 
-    /// Where the fingerprint is of the server that leads this shard: in one of its own slots.
-    /// Nothing where that has no slots, and so nothing that it could have forgotten.
+    /// The key of the fingerprint of the server that leads this shard. None if it has no slots, and
+    /// so nothing to forget.
+    // In a slot of its own: only then is the fingerprint lost with the server's data.
     pub(super) fn fingerprint(&self, shard: usize, key: &str) -> Option<Arc<str>> {
-        led_into(chosen((0..SLOTS).filter(|slot| self.shard(*slot) == Some(shard)))?, key)
+        name_in(choose((0..SLOTS).filter(|slot| self.shard(*slot) == Some(shard)))?, key)
     }
 
-    /// Which shard this server leads.
+    /// The shard that this server leads.
     pub(super) fn led_by(&self, at: &Endpoint) -> Option<usize> {
-        // The last, as an address may be another's by now.
+        // The last one, as an address may have gone to another server.
         self.leaders.iter().rposition(|leader| leader.is_at(at))
     }
 
@@ -139,26 +143,25 @@ impl Map {
         shards.into_iter().map(|shard| (shard, &self.leaders[shard].endpoint)).collect()
     }
 
-    /// A voter whose part of some lock is on the same server as this one's, with the slot of this
-    /// one's.
+    /// Another voter that shares a server with this one for some lock, and this one's slot of it.
     pub(super) fn shared(&self, seat: Seat) -> Option<(u16, u16)> {
         let shared = |slot| self.twin(seat, slot, 0..seat.voters).map(|other| (other, slot));
         seat.slots().find_map(shared)
     }
 
-    /// Whether two voters have their parts on one server for at least half of all locks: that stays
-    /// as it is until somebody deals the slots out anew.
+    /// Whether two voters share a server for at least half of all locks.
+    // Then it is how the slots were dealt out, and stays. A migration concerns fewer locks.
     pub(super) fn is_cramped(&self, seat: Seat) -> bool {
         let together = seat.slots().filter(|slot| self.is_shared(seat, *slot));
         2 * together.count() >= seat.slots().count()
     }
 
-    /// A slot of a lock whose parts are all on servers of their own; the same lock for all voters.
+    /// A slot of a lock for which no two voters share a server; the same lock for all voters.
     pub(super) fn apart(&self, seat: Seat) -> Option<u16> {
         seat.slots().find(|slot| !self.is_shared(seat, *slot))
     }
 
-    /// Whether two voters have their parts of a lock on one server.
+    /// Whether two voters share a server for the lock that has this slot.
     fn is_shared(&self, seat: Seat, slot: u16) -> bool {
         (1..seat.voters).any(|voter| {
             let at = seat.sibling(slot, voter);
@@ -166,7 +169,7 @@ impl Map {
         })
     }
 
-    /// Which of these other voters has its part of the lock on the same server.
+    /// Which of these other voters has the same server for the lock.
     pub(super) fn twin(
         &self,
         seat: Seat,
@@ -178,79 +181,72 @@ impl Map {
         others.find(|other| *other != seat.voter && same(*other))
     }
 
-    /// Whether an answer is to be believed without asking anybody else. One who does not reach a
-    /// server with slots may be cut off from the others; one who knows of no slots has forgotten.
-    pub(super) fn follows(&self, servers: &[ClusterServer]) -> bool {
+    /// Whether to believe an answer without asking another server.
+    pub(super) fn believes(&self, servers: &[ClusterServer]) -> bool {
         let mut leaders = servers.iter().filter(|server| server.has_slots()).peekable();
+        // A server that names no slots may have forgotten its cluster. One that does not reach
+        // another with slots may itself be cut off from the rest.
         leaders.peek().is_some()
             && leaders.all(|server| !server.is_doubted)
-            && !self.is_ahead_of(servers)
+            && !self.is_newer_than(servers)
     }
 
-    /// Whether some of this is older than what is known.
-    pub(super) fn is_ahead_of(&self, servers: &[ClusterServer]) -> bool {
+    /// Whether some part of an answer is older than this map.
+    pub(super) fn is_newer_than(&self, servers: &[ClusterServer]) -> bool {
         let mut primaries = servers.iter().filter(|server| server.is_primary);
         let is_old =
-            |server: &ClusterServer| server.all_slots().any(|slot| !self.is_news(server, slot));
-        self.is_told_of(servers) && primaries.any(is_old)
+            |server: &ClusterServer| server.all_slots().any(|slot| !self.may_have(server, slot));
+        self.is_of_one_cluster_with(servers) && primaries.any(is_old)
     }
 
-    /// Whether this server may have the slot, as far as is known.
-    fn is_news(&self, server: &ClusterServer, slot: u16) -> bool {
-        self.epochs.get(usize::from(slot)).is_none_or(|known| *known <= server.epoch)
+    /// Whether this server may have the slot, by its epoch.
+    fn may_have(&self, server: &ClusterServer, slot: u16) -> bool {
+        self.epochs.get(usize::from(slot)).is_none_or(|epoch| *epoch <= server.epoch)
     }
 
-    /// Whether one of them leads a shard. If not, this is another cluster, made in its place, whose
-    /// epochs are its own.
-    fn is_told_of(&self, servers: &[ClusterServer]) -> bool {
+    /// Whether one of these servers leads a shard.
+    // If none does, the cluster was made anew. Its epochs begin at 0, and by those of the former
+    // cluster no answer would ever be believed again.
+    fn is_of_one_cluster_with(&self, servers: &[ClusterServer]) -> bool {
         let leads =
             |server: &ClusterServer| self.leaders.iter().any(|leader| leader.id == server.id);
         servers.iter().any(leads)
     }
 
-    /// The map as the servers tell it now, and what has moved since.
+    /// The map after this answer, and what has moved since.
     pub(super) fn next(&self, servers: &[ClusterServer]) -> (Self, Vec<Move>) {
-        // What nobody serves now stays with whom it was, so that it is known where it came from.
+        // A slot that no server has now keeps its shard: whoever gets it later got it from there.
         let mut next = self.clone();
         next.shards.resize(usize::from(SLOTS), None);
         next.epochs.resize(usize::from(SLOTS), 0);
-        if !self.is_told_of(servers) {
+        if !self.is_of_one_cluster_with(servers) {
             next.epochs.fill(0);
         }
         let lives = |shard: usize| {
             let id = &self.leaders[shard].id;
             servers.iter().any(|server| server.is_primary && server.id == *id)
         };
-        // Whoever led the shard still has slots.
-        let serves = |shard: usize| {
-            let id = &self.leaders[shard].id;
-            let has = |server: &ClusterServer| server.is_primary && !server.slots.is_empty();
-            servers.iter().any(|server| server.id == *id && has(server))
-        };
         let mut moves = Vec::new();
         for server in servers.iter().filter(|server| server.is_primary) {
             let slots: Vec<u16> =
-                server.all_slots().filter(|slot| next.is_news(server, *slot)).collect();
+                server.all_slots().filter(|slot| next.may_have(server, *slot)).collect();
+            // It had them once. Without this, a primary that was cut off during a failover would
+            // get its slots back, and its grants would count again (law 1).
             if slots.is_empty() && server.has_slots() {
-                // It had them once, and nothing else that is told of it is news either.
                 continue;
             }
+            let own = next.leaders.iter().rposition(|leader| leader.id == server.id);
+            let is_new = own.is_none();
+            let was_leader = self.leaders.iter().any(|leader| leader.id == server.id);
+            // Another server has just taken over, and this one does not know yet that it is a
+            // replica now. With a shard of its own, its next takeover would pass for a migration.
+            if is_new && was_leader && server.slots.is_empty() {
+                continue;
+            }
+            let orphan = || self.orphan(&next, &slots, servers);
+            let shard = own.or_else(orphan).unwrap_or(next.leaders.len());
             let ClusterServer { id, endpoint, alias, .. } = server.clone();
             let leader = ClusterLeader { id, endpoint, alias };
-            let own = next.leaders.iter().rposition(|leader| leader.id == server.id);
-            // Who was no primary before was a replica, and may know less than its primary.
-            let orphan = || {
-                let mut shards = slots.iter().filter_map(|slot| self.shard(*slot));
-                let orphan = shards.find(|at| !serves(*at));
-                orphan.filter(|at| next.leaders[*at].id == self.leaders[*at].id)
-            };
-            let is_new = own.is_none();
-            let had_one = self.leaders.iter().any(|leader| leader.id == server.id);
-            if is_new && had_one && server.slots.is_empty() {
-                // Another has just taken its place, and it does not know that it is a replica now.
-                continue;
-            }
-            let shard = own.or_else(orphan).unwrap_or(next.leaders.len());
             if shard == next.leaders.len() {
                 next.leaders.push(leader);
             } else {
@@ -273,8 +269,22 @@ impl Map {
         (next, moves)
     }
 
-    /// Who has neither slots nor the place of a primary leads nothing: when it is a primary again
-    /// it may know less than the one before it.
+    /// The shard of these slots whose leader serves no slots now and has no successor yet.
+    // A server that was no primary before continues this shard: it was a replica, and may know less
+    // than its primary. Under a new shard its data would pass for those of a migration.
+    fn orphan(&self, next: &Self, slots: &[u16], servers: &[ClusterServer]) -> Option<usize> {
+        let serves = |shard: &usize| {
+            let id = &self.leaders[*shard].id;
+            servers.iter().any(|it| it.is_primary && it.id == *id && it.has_slots())
+        };
+        let mut shards = slots.iter().filter_map(|slot| self.shard(*slot));
+        let orphan = shards.find(|shard| !serves(shard));
+        orphan.filter(|shard| next.leaders[*shard].id == self.leaders[*shard].id)
+    }
+
+    /// Takes shards from leaders that have no slots and are no primaries any more.
+    // Such a server is a replica now. If it becomes a primary again, it may lack what the primary
+    // between has granted, so it must not have its old shard then.
     fn retire(&mut self, servers: &[ClusterServer]) {
         let mut leads = vec![false; self.leaders.len()];
         self.shards.iter().flatten().for_each(|shard| leads[*shard] = true);
@@ -288,7 +298,7 @@ impl Map {
 }
 
 /// Reads the answer to `CLUSTER NODES`. `asked`: the host of the server that answered; `by_name`:
-/// hosts that have names are called by them, as certificates do.
+/// uses names of hosts instead of numbers, as certificates are made for names.
 fn read(text: &str, asked: &str, by_name: bool) -> Outcome<Vec<ClusterServer>> {
     let server = |line| server(line, asked, by_name);
     let servers: Vec<ClusterServer> = text.lines().filter_map(server).collect();
@@ -319,7 +329,7 @@ fn server(line: &str, asked: &str, by_name: bool) -> Option<ClusterServer> {
         is_primary: has("master") && !has("fail") && !has("noaddr"),
         is_doubted: has("fail?") || has("fail"),
         epoch: epoch.parse().ok()?,
-        // In brackets are those on their way, which still count as where they were.
+        // In brackets are slots that are moving; until they have moved, they are listed besides.
         slots: slots.iter().filter(|slots| !slots.starts_with('[')).filter_map(range).collect(),
     })
 }
@@ -330,22 +340,27 @@ fn range(text: &&str) -> Option<RangeInclusive<u16>> {
     (last < SLOTS).then_some(first..=last)
 }
 
-/// `host:port`; the host may be missing, and may have colons of its own.
-pub(super) fn endpoint(text: &str, known: &str) -> Option<Endpoint> {
+/// Reads `host:port`; the host may be missing, and may have colons of its own. `asked`: the host of
+/// the server that answered.
+pub(super) fn endpoint(text: &str, asked: &str) -> Option<Endpoint> {
     let (host, port) = text.rsplit_once(':')?;
-    let host = if host.is_empty() { known } else { host };
+    // A server that has not been met by another does not know its own address.
+    let host = if host.is_empty() { asked } else { host };
     let port = port.parse().ok().filter(|port| *port != 0)?;
+    // A server that should be called by a name which it does not have is named `?`.
     (host != "?").then(|| (host.trim_matches(['[', ']']).to_owned(), port))
 }
 
-/// The one of these slots that comes first in an order of all. All clients choose the same, and it
-/// stays the same for as long as it is among them, whatever other slots come and go.
-fn chosen(slots: impl Iterator<Item = u16>) -> Option<u16> {
+/// The first of these slots by [`rank`].
+// The choice stays until that very slot moves away, whatever other slots come and go. Under another
+// key there is no fingerprint, so the data would count as new.
+fn choose(slots: impl Iterator<Item = u16>) -> Option<u16> {
     slots.min_by_key(|slot| rank(*slot))
 }
 
-/// An order without sense, but that in up to twelve equal parts of a cluster the first is not near
-/// the ends, from where slots are taken when the cluster grows.
+/// An order of all slots, the same for all clients.
+// In up to twelve equal parts of a cluster, the first slot of a part is not near its ends. From
+// there slots are taken when the cluster grows.
 fn rank(slot: u16) -> u32 {
     let (factor, summand) = (15_689, 5_958);
     (u32::from(slot) * factor + summand) % u32::from(SLOTS)
@@ -354,30 +369,33 @@ fn rank(slot: u16) -> u32 {
 /// The map of one cluster, for all voters that are spread over it.
 #[derive(Default)]
 pub(crate) struct Topology {
-    /// Where the user says that servers are.
+    /// The servers that the user named.
     seeds: Vec<Access>,
-    /// With which of those that serve it begins: not all clients with the same.
+    /// With which server to begin.
+    // Drawn by lot: otherwise all clients would ask the first servers of the map.
     first: usize,
-    news: watch::Sender<TopologyNews>,
+    latest: watch::Sender<LatestMap>,
     wanted: Notify,
-    /// Where to ask first.
+    /// Servers to ask first.
     hints: Mutex<HashSet<Endpoint>>,
-    /// Who is told what has moved, before anybody goes by the new map.
-    listener: Mutex<Vec<Arc<dyn VoterEvents>>>,
-    /// Whoever has this keeps the map up to date. With the server that answered last.
-    kept: tokio::sync::Mutex<Option<Kept>>,
+    /// The voters of the cluster, which hear of each move.
+    listeners: Mutex<Vec<Arc<dyn VoterEvents>>>,
+    /// The server that answered last. The task that has this locked keeps the map up to date.
+    // The voters' tasks wait for the lock: when one voter is closed, the next goes on.
+    source: tokio::sync::Mutex<Option<MapSource>>,
 }
 
-/// A connection by which a server told of its cluster.
-type Kept = (Access, Arc<Inquirer>);
+/// A server that answered, and the connection to it.
+// Kept, because one or two new connections each ten seconds were 1,500 a second for 10,000 clients.
+type MapSource = (Access, Arc<Inquirer>);
 
 /// The latest map.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TopologyNews {
+pub(super) struct LatestMap {
     /// Grows with every answer, whatever it says.
     pub(super) answers: u64,
     pub(super) map: Arc<Map>,
-    /// Why there was no answer, since the latest.
+    /// Why the latest question had no answer.
     pub(super) trouble: Option<Cause>,
 }
 
@@ -387,17 +405,16 @@ impl Topology {
         Arc::new(Self { seeds, first, ..Self::default() })
     }
 
-    /// Has one of the voters told what moves from now on.
-    pub(super) fn tell(&self, listener: Arc<dyn VoterEvents>) {
-        lock(&self.listener).push(listener);
+    pub(super) fn add_listener(&self, listener: Arc<dyn VoterEvents>) {
+        lock(&self.listeners).push(listener);
     }
 
-    pub(super) fn news(&self) -> watch::Receiver<TopologyNews> {
-        self.news.subscribe()
+    pub(super) fn watch(&self) -> watch::Receiver<LatestMap> {
+        self.latest.subscribe()
     }
 
     pub(super) fn map(&self) -> Arc<Map> {
-        Arc::clone(&self.news.borrow().map)
+        Arc::clone(&self.latest.borrow().map)
     }
 
     /// How to reach a server of this cluster.
@@ -405,19 +422,17 @@ impl Topology {
         self.seeds[0].at(host, *port)
     }
 
-    /// There is a reason to ask again, perhaps this server.
-    pub(super) fn doubt(&self, hint: Option<Endpoint>) {
+    /// Asks for the map again, perhaps this server first.
+    pub(super) fn refresh(&self, hint: Option<Endpoint>) {
         lock(&self.hints).extend(hint);
         self.wanted.notify_one();
     }
 
-    /// Asks one server after the other until one tells who has the slots: those that were hinted
-    /// at, those that serve, those that the user named. One that knows of nobody may be new, or may
-    /// have forgotten its cluster, and one that is cut off from the others tells what was: they are
-    /// believed where the others know no more.
-    ///
-    /// `kept`: a connection to the one that answered last, which is used again.
-    async fn ask(&self, kept: &mut Option<Kept>) -> Outcome<Vec<ClusterServer>> {
+    /// Asks one server after the other until one names the servers of all slots. Reuses the
+    /// connection to `source`, and keeps that to the server that answered.
+    async fn ask(&self, source: &mut Option<MapSource>) -> Outcome<Vec<ClusterServer>> {
+        // First the servers that redirects named, which know most; then those of the map; last
+        // those that the user named, which may be gone.
         let mut places: Vec<Access> =
             lock(&self.hints).drain().map(|at| self.access(&at)).collect();
         let map = self.map();
@@ -429,37 +444,39 @@ impl Topology {
         places.extend(self.seeds.iter().cloned());
         let mut asked = HashSet::new();
         places.retain(|access| asked.insert(Arc::clone(access.label())));
-        let before = kept.take();
+        let before = source.take();
         let answers = stream::iter(places).map(|access| self.ask_one(access, before.as_ref()));
-        // Several at once, as one that hangs must not hold up the others.
         let mut answers = pin!(answers.buffer_unordered(AT_ONCE));
-        let mut known = Err(Cause::Unheard);
+        // An answer to fall back on if no other comes. A server without slots may be new, or have
+        // forgotten its cluster. A server that is cut off from the others shows an older map.
+        let mut best = Err(Cause::Unheard);
         while let Some(answer) = answers.next().await {
             match answer {
                 Ok((servers, _)) if !servers.iter().any(ClusterServer::has_slots) => {
-                    known = known.or(Ok(servers));
+                    best = best.or(Ok(servers));
                 }
-                Ok((servers, by)) if !map.is_ahead_of(&servers) => {
-                    *kept = Some(by);
+                Ok((servers, by)) if !map.is_newer_than(&servers) => {
+                    *source = Some(by);
                     return Ok(servers);
                 }
-                Err(_) if known.is_ok() => {}
-                other => known = other.map(|(servers, _)| servers),
+                Err(_) if best.is_ok() => {}
+                other => best = other.map(|(servers, _)| servers),
             }
         }
-        known
+        best
     }
 
     async fn ask_one(
         &self,
         access: Access,
-        kept: Option<&Kept>,
-    ) -> Outcome<(Vec<ClusterServer>, Kept)> {
-        if let Some((_, by)) = kept.filter(|(kept, _)| kept.label() == access.label()) {
+        source: Option<&MapSource>,
+    ) -> Outcome<(Vec<ClusterServer>, MapSource)> {
+        if let Some((_, by)) = source.filter(|(source, _)| source.label() == access.label()) {
             match self.ask_by(&access, by).await {
-                // Its connection has ended since then.
+                // The connection has ended since then. A server that did not answer in time is
+                // not asked twice: its turn ends here.
                 Err(Cause::Broken(_) | Cause::Unreachable(_)) => {}
-                told => return told.map(|servers| (servers, (access, Arc::clone(by)))),
+                answer => return answer.map(|servers| (servers, (access, Arc::clone(by)))),
             }
         }
         let by = Arc::new(Inquirer::connect(access.clone()).await?);
@@ -473,21 +490,24 @@ impl Topology {
         }
     }
 
-    /// Takes note of an answer. Whether it changes anything.
-    fn heard(&self, answer: Outcome<Vec<ClusterServer>>) -> bool {
-        let before = self.map();
-        let mut news = self.news.borrow().clone();
+    /// Applies an answer. Returns whether the map has changed.
+    fn apply(&self, answer: Outcome<Vec<ClusterServer>>) -> bool {
+        let mut latest = self.latest.borrow().clone();
+        let before = Arc::clone(&latest.map);
         match answer {
             Ok(servers) => {
-                let (map, moves) = news.map.next(&servers);
+                let (map, moves) = before.next(&servers);
+                // Before anybody uses the new map: the votes of a server that took a slot over
+                // without its data must not count (law 1).
                 for Move { from, to, lost } in moves {
-                    lock(&self.listener).iter().for_each(|listener| listener.moved(from, to, lost));
+                    let listeners = lock(&self.listeners);
+                    listeners.iter().for_each(|listener| listener.moved(from, to, lost));
                 }
-                if map != *news.map {
-                    news.map = Arc::new(map);
+                if map != *before {
+                    latest.map = Arc::new(map);
                 }
-                news.answers += 1;
-                if news.trouble.take().is_some() {
+                latest.answers += 1;
+                if latest.trouble.take().is_some() {
                     let servers = servers.len();
                     log::tell(move || {
                         tracing::warn!(servers, "a server tells of the cluster again");
@@ -495,37 +515,37 @@ impl Topology {
                 }
             }
             Err(cause) => {
-                news.trouble = Some(cause.clone());
+                latest.trouble = Some(cause.clone());
                 log::tell(move || tracing::warn!(%cause, "no server tells of the cluster"));
             }
         }
-        let changed = news.map != before;
-        self.news.send_replace(news);
+        let changed = latest.map != before;
+        self.latest.send_replace(latest);
         changed
     }
 
     /// Keeps the map up to date for as long as this is polled. One voter does it for all.
     pub(super) async fn keep(&self) {
-        let kept = &mut *self.kept.lock().await;
+        let source = &mut *self.source.lock().await;
         let mut pauses = Pauses::new(PAUSE, LONGEST_PAUSE);
         let (mut has_reason, mut warned) = (true, false);
         loop {
-            let again = match &*kept {
-                // The one that answered last, unless others may know more.
+            let again = match &*source {
+                // Without a reason, one server and one command are enough.
                 Some((access, by)) if !has_reason => self.ask_by(access, by).await.ok(),
                 _ => None,
             };
-            let answer = match again.filter(|servers| self.map().follows(servers)) {
+            let answer = match again.filter(|servers| self.map().believes(servers)) {
                 Some(servers) => Ok(servers),
-                None => self.ask(kept).await,
+                None => self.ask(source).await,
             };
             let trouble = answer.as_ref().err().cloned();
-            if self.heard(answer) {
+            if self.apply(answer) {
                 pauses.reset();
             }
-            if !warned && let Some((server, by)) = &*kept {
-                // With what is usual in Redis a cluster serves no slot while any of them has no
-                // primary: then all its voters fail together.
+            if !warned && let Some((server, by)) = &*source {
+                // With Redis's default, a cluster serves no slot while any slot has no primary.
+                // Then one dead primary takes all voters.
                 let coverage = by.setting("cluster-require-full-coverage").await;
                 if coverage.is_some_and(|value| value == "yes") {
                     let server = Arc::clone(server.label());
@@ -540,7 +560,7 @@ impl Topology {
             }
             let why = trouble.as_ref().and_then(Cause::reason);
             time::sleep(pauses.after(why, 0)).await;
-            // Without a reason by then it is asked without one.
+            // After the pause, so that reasons gather. `Notify` keeps one that came before.
             let wanted = self.wanted.notified();
             has_reason = trouble.is_some() || time::timeout(INTERVAL, wanted).await.is_ok();
         }

@@ -63,19 +63,19 @@ fn the_answer_of_a_server_is_read() {
 #[test]
 fn who_does_not_reach_a_leader_or_knows_of_none_is_not_believed_alone() {
     let map = map_of(&thirds());
-    assert!(map.follows(&thirds()));
+    assert!(map.believes(&thirds()));
     let doubts = |at: usize| {
         let mut servers = thirds();
         servers[at].is_doubted = true;
         servers
     };
-    assert!(!map.follows(&doubts(1)));
-    assert!(map.follows(&doubts(3)), "a replica leads nobody");
-    assert!(!map.follows(&[server("a", true, &[])]));
+    assert!(!map.believes(&doubts(1)));
+    assert!(map.believes(&doubts(3)), "a replica leads nobody");
+    assert!(!map.believes(&[server("a", true, &[])]));
     let mut later = thirds();
     later[1].epoch = 7;
     let (map, _) = map.next(&later);
-    assert!(map.follows(&later) && !map.follows(&thirds()), "what was");
+    assert!(map.believes(&later) && !map.believes(&thirds()), "what was");
 }
 
 /// Before and after the second server failed over to its replica.
@@ -93,10 +93,10 @@ fn failed_over() -> [[ClusterServer; 4]; 2] {
 fn what_a_server_tells_that_is_cut_off_takes_no_slot_back_until_its_epoch_is_higher() {
     let [before, after] = failed_over();
     let map = map_of(&before);
-    assert!(!map.is_ahead_of(&before) && !map.is_ahead_of(&after));
+    assert!(!map.is_newer_than(&before) && !map.is_newer_than(&after));
     let (map, moves) = map.next(&after);
     assert_eq!((leader(&map, 6_000), moves.len()), ("b2", 1));
-    assert!(map.is_ahead_of(&before) && !map.is_ahead_of(&after));
+    assert!(map.is_newer_than(&before) && !map.is_newer_than(&after));
     let (told, moves) = map.next(&before);
     assert_eq!((leader(&told, 6_000), moves), ("b2", vec![]));
     assert_eq!(told.next(&after), (map.clone(), vec![]));
@@ -120,7 +120,7 @@ fn a_cluster_that_was_made_anew_counts_whatever_its_epochs_are() {
     let [before, _] = failed_over();
     let map = map_of(&before);
     let anew = [server("new", true, &[0..=16_383])];
-    assert!(!map.is_ahead_of(&anew));
+    assert!(!map.is_newer_than(&anew));
     assert_eq!(leader(&map.next(&anew).0, 6_000), "new");
 }
 
@@ -270,7 +270,7 @@ fn it_stays_when_a_sixteenth_is_taken_from_either_end() {
         for part in (0..servers).map(|at| part(at, servers)) {
             let taken = u16::try_from(part.len() / 16).expect("few");
             let left = part.start + taken..part.end - taken;
-            assert_eq!(chosen(part), chosen(left), "one of {servers}");
+            assert_eq!(choose(part), choose(left), "one of {servers}");
         }
     }
 }
@@ -296,13 +296,13 @@ proptest! {
 
     #[test]
     fn it_stays_until_it_is_taken_itself(mut own in slots(), other in 0..SLOTS) {
-        let before = chosen(own.iter().copied());
+        let before = choose(own.iter().copied());
         if own.remove(&other) {
-            let after = chosen(own.iter().copied());
+            let after = choose(own.iter().copied());
             prop_assert!(before == Some(other) || before == after);
         } else {
             own.insert(other);
-            let after = chosen(own.iter().copied());
+            let after = choose(own.iter().copied());
             prop_assert!(after == before || after == Some(other));
         }
     }

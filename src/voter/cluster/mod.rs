@@ -1,9 +1,12 @@
 //! A voter that is a part of a Redis Cluster: the servers that have its range of hash slots.
 //!
 //! It sends each script to the server that has the lock's slot, by a map that the voters of a
-//! cluster share, over the connections of [`SingleNode`]. What a server redirects has not run
-//! there, so it is sent again: to where the slot is by then, unless a later request of the same
-//! hold has left since.
+//! cluster share, over the connections of [`SingleNode`]. A request that a server redirects has not
+//! run there. It is sent again to the server that has the slot now, unless a later request of the
+//! same hold has left since.
+
+// fred follows redirects only if it may attempt a command several times. Then it would also repeat
+// a command that may have run.
 
 mod map;
 
@@ -20,7 +23,7 @@ use futures::{
 use tokio::{task::JoinSet, time};
 
 pub(crate) use self::map::Topology;
-use self::map::{Endpoint, Map, TopologyNews, endpoint};
+use self::map::{Endpoint, LatestMap, Map, endpoint};
 use super::{
     Answers, Call, Identity, KeySearch, KeysFound, Looks, Node, ONLY, Outcome, SingleNode,
     VoterEvents, contract::begin, lock, seat::Seat, single::Order,
@@ -32,10 +35,10 @@ use crate::{
     scripts::Answer,
 };
 
-/// How long it may take to learn who the servers are.
+/// How long the first map, and then the first connections, may take.
 const IDENTIFICATION: Duration = Duration::from_secs(1);
 
-/// Between two attempts to send while a slot is on its way.
+/// The pause between two attempts to send while a slot moves.
 const MOVING: Duration = Duration::from_millis(5);
 
 /// One voter of a cluster. Its tasks end with [`Node::close`] or when it is dropped.
@@ -44,21 +47,23 @@ pub(crate) struct ClusterNode {
     following: Mutex<JoinSet<()>>,
 }
 
-/// What the tasks of a voter share.
+/// The state that the tasks of a voter share.
 struct ClusterVoter {
     seat: Seat,
-    /// What the voters are called.
+    /// The names of the cluster's voters.
     labels: Arc<[Arc<str>]>,
     /// Whether it may share a server with another voter.
     may_share: bool,
-    /// What is asked of its servers; the key of their fingerprints but for its slot.
+    /// What to ask its servers. The key of the fingerprint is still without its slot.
     looks: Looks,
     topology: Arc<Topology>,
     listener: Arc<dyn VoterEvents>,
+    // One order for all servers: a slot, and with it the requests of a hold, goes from one to
+    // another.
     order: Order,
     branches: Mutex<HashMap<Endpoint, Branch>>,
-    /// By the names outside, where each channel is listened to. Another connection to the same
-    /// server does not know of it.
+    /// The node at which each channel is listened to, by the channel's name outside.
+    // The node, not its address: a server that was connected to anew does not know the channel.
     listening: Mutex<HashMap<Arc<str>, Weak<SingleNode>>>,
 }
 
@@ -80,7 +85,7 @@ impl ClusterNode {
         looks: Looks,
         listener: Arc<dyn VoterEvents>,
     ) -> Arc<dyn Node> {
-        topology.tell(Arc::clone(&listener));
+        topology.add_listener(Arc::clone(&listener));
         let seat = Seat::new(voter, u16::try_from(labels.len()).unwrap_or(u16::MAX));
         let voter = Arc::new(ClusterVoter {
             seat,
@@ -103,27 +108,29 @@ impl ClusterNode {
 impl ClusterVoter {
     /// Keeps the connections and the channels where the map says, for as long as it is polled.
     async fn follow(self: Arc<Self>) {
-        let mut news = self.topology.news();
-        let (mut shares, mut known) = (false, Arc::<Map>::default());
+        let mut latest = self.topology.watch();
+        let (mut shares, mut previous) = (false, Arc::<Map>::default());
         // The topology is here, so this does not fail.
-        while news.changed().await.is_ok() {
+        while latest.changed().await.is_ok() {
             let map = self.topology.map();
-            if map != known {
-                shares = self.tell_of_twins(&map, shares);
+            if map != previous {
+                shares = self.warn_of_sharing(&map, shares);
                 self.connect(&map);
-                known = Arc::clone(&map);
+                previous = Arc::clone(&map);
             }
-            // Also where the map is the same: another one may have come and gone meanwhile.
+            // Also if the map is the same: another one may have come and gone meanwhile, and a
+            // channel may then be listened to by a connection that is gone.
             self.listen_where_the_slots_are(&map).await;
         }
     }
 
-    /// Two voters on one server fail together, which is what there are several for. Whether this
-    /// one shares its server; `did` it before?
-    fn tell_of_twins(&self, map: &Map, did: bool) -> bool {
+    /// Warns if another voter has the same server. Returns whether one has; `did_share`: whether
+    /// one had before.
+    // Two voters on one server fail together, so the cluster survives fewer failures than it seems.
+    fn warn_of_sharing(&self, map: &Map, did_share: bool) -> bool {
         let voter = Arc::clone(self.label());
         let Some((other, slot)) = map.shared(self.seat) else {
-            if did {
+            if did_share {
                 log::tell(move || tracing::warn!(%voter, "the voter shares no server any more"));
             }
             return false;
@@ -144,19 +151,22 @@ impl ClusterVoter {
         true
     }
 
-    /// Connects to the servers of this voter, and leaves those that lead nothing any more.
+    /// Connects to the servers of this voter, and drops connections to servers that lead another
+    /// shard now, or none.
     fn connect(&self, map: &Map) {
+        // By its address a server may lead another shard, with other data: the new connection says
+        // for which one it votes.
         lock(&self.branches).retain(|at, branch| map.led_by(at) == Some(branch.shard));
         for (shard, at) in map.servers(self.seat) {
             self.branch(shard, at);
         }
     }
 
-    /// The connections to the server that has a slot. A slot that nobody has may have been given to
-    /// somebody since the map was drawn. No vote is asked for where another voter, which is asked
-    /// before this one, is on the same server.
+    /// The connections to the server that has a slot. `votes`: whether a vote is to be asked for.
     fn route(&self, slot: u16, votes: bool) -> Outcome<Branch> {
         let map = self.topology.map();
+        // The first of two voters on one server has the vote. Counted twice, the server could be a
+        // majority alone: if it forgets, two clients hold the lock (law 1).
         if let Some(other) = map.twin(self.seat, slot, 0..self.seat.voter)
             && votes
             && !self.may_share
@@ -164,7 +174,8 @@ impl ClusterVoter {
             return Err(Cause::Duplicate(Arc::clone(&self.labels[usize::from(other)])));
         }
         let Some((shard, at)) = map.route(slot) else {
-            self.topology.doubt(None);
+            // A server may have been given the slot since the map was asked for.
+            self.topology.refresh(None);
             return Err(self.unknown(slot));
         };
         Ok(self.branch(shard, at))
@@ -185,9 +196,9 @@ impl ClusterVoter {
         branch
     }
 
-    /// Why there is no way to a slot.
+    /// Why no server of a slot can be named.
     fn unknown(&self, slot: u16) -> Cause {
-        let TopologyNews { answers, trouble, .. } = self.topology.news().borrow().clone();
+        let LatestMap { answers, trouble, .. } = self.topology.watch().borrow().clone();
         match trouble {
             Some(cause) => cause,
             None if answers == 0 => Cause::Unreachable("not connected yet".into()),
@@ -202,27 +213,29 @@ impl ClusterVoter {
     /// Sends a call of one slot when first polled.
     async fn run(self: Arc<Self>, call: Call) -> Answers {
         let (slot, started) = (self.seat.slot(call.key()), Clock::System.now());
-        let (placed, departed) = (self.seat.place(&call), self.order.leave(&call));
+        let (placed, departed) = (self.seat.rename(&call), self.order.leave(&call));
         let mut way = match self.route(slot, call.script.votes) {
             Ok(branch) => (branch, false),
             Err(cause) => return call.all_failed(&cause),
         };
-        // Of the requests that are open still, and of all.
+        // The requests that are still open, and the answers to all.
         let mut open: Vec<usize> = (0..call.requests.len()).collect();
         let mut answers = call.all_failed(&Cause::Unheard);
         let rest = || call.deadline.saturating_sub(Clock::System.now().since(started));
         let mut deadline = call.deadline;
         loop {
-            let seen = self.topology.news().borrow().answers;
+            let version = self.topology.watch().borrow().answers;
             let (branch, asking) = &way;
             let sent = Call { deadline, ..placed.pick(&open) };
-            let heard = Arc::clone(&branch.node.runner).run(sent, *asking).await;
+            let received = Arc::clone(&branch.node.runner).run(sent, *asking).await;
+            // In a failover this finds the successor sooner than the map of every ten seconds. The
+            // requests are not sent again: they may have run.
             let is_lost = |it: &_| matches!(it, Err(Cause::Unreachable(_) | Cause::Broken(_)));
-            if heard.iter().any(is_lost) {
-                self.topology.doubt(None);
+            if received.iter().any(is_lost) {
+                self.topology.refresh(None);
             }
             let (mut redirected, mut again) = (None, Vec::new());
-            for (request, answer) in open.into_iter().zip(heard) {
+            for (request, answer) in open.into_iter().zip(received) {
                 if let Some(redirect) = Redirect::read(&answer, &branch.at.0) {
                     redirected.get_or_insert(redirect);
                     again.push(request);
@@ -231,7 +244,7 @@ impl ClusterVoter {
             }
             let Some(redirect) = redirected else { return answers };
             self.log_redirect(slot, &branch.at, &redirect);
-            let next = self.after(redirect, slot, call.script.votes, &branch.at, seen);
+            let next = self.after(redirect, slot, call.script.votes, &branch.at, version);
             let next = time::timeout(rest(), next).await;
             let (Ok(Ok(next)), false) = (next, rest().is_zero()) else { return answers };
             open = departed.still_latest(again, &mut answers);
@@ -247,25 +260,27 @@ impl ClusterVoter {
         log::tell(move || tracing::debug!(%voter, slot, ?at, ?redirect, "redirected"));
     }
 
-    /// Where to send what was redirected, and whether the server there is to be asked to take it
-    /// although the slot is not its own yet.
+    /// Where to send redirected requests, and whether to send `ASKING` before them. `version`: how
+    /// many answers the map had when they were sent.
     async fn after(
         &self,
         redirect: Redirect,
         slot: u16,
         votes: bool,
         from: &Endpoint,
-        mut seen: u64,
+        mut version: u64,
     ) -> Outcome<(Branch, bool)> {
         let (branch, asking) = match redirect {
             Redirect::Moved(to) => {
-                let mut news = self.topology.news();
-                // Who has it may go by another name than the one that was given.
+                let mut latest = self.topology.watch();
+                // By the map, not straight to the named server: it may have another name in the
+                // map, and the map says whether the data came along. Until the map shows the move,
+                // it is asked for again, as the first server to answer may not know of it yet.
                 while self.topology.map().route(slot).is_none_or(|(_, at)| at == from) {
-                    self.topology.doubt(Some(to.clone()));
+                    self.topology.refresh(Some(to.clone()));
                     // The topology is here, so this does not fail.
-                    if let Ok(newer) = news.wait_for(|news| news.answers > seen).await {
-                        seen = newer.answers;
+                    if let Ok(newer) = latest.wait_for(|latest| latest.answers > version).await {
+                        version = newer.answers;
                     }
                 }
                 (self.route(slot, votes)?, false)
@@ -275,7 +290,7 @@ impl ClusterVoter {
                 if let Some(shard) = shard {
                     (self.branch(shard, &to), true)
                 } else {
-                    self.topology.doubt(Some(to));
+                    self.topology.refresh(Some(to));
                     time::sleep(MOVING).await;
                     (self.route(slot, votes)?, false)
                 }
@@ -285,36 +300,37 @@ impl ClusterVoter {
                 (self.route(slot, votes)?, false)
             }
             Redirect::Nowhere => {
-                self.topology.doubt(None);
+                self.topology.refresh(None);
                 return Err(self.unknown(slot));
             }
         };
-        branch.node.runner.gate.tried().await;
+        // A new server is still being connected to: without this, the request would fail at once.
+        branch.node.runner.gate.until_tried().await;
         Ok((branch, asking))
     }
 
     async fn subscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {
-        // Where there is no way there now, it is made up for when there is one.
+        // Noted first: if no server can be reached now, the next map makes up for it.
         lock(&self.listening).entry(Arc::clone(&channel)).or_default();
         let listens = self.listen_at_its_slot(&channel).await;
         if listens.is_err() {
-            self.topology.doubt(None);
+            self.topology.refresh(None);
         }
         listens
     }
 
-    /// Listens to a channel where its slot is, if anybody wants it, and leaves the server where it
-    /// was listened to.
+    /// Listens to a channel at the server of its slot, and leaves it at the server before.
     async fn listen_at_its_slot(&self, channel: &Arc<str>) -> Outcome<()> {
         let Branch { node, .. } = self.route(self.seat.slot(channel), false)?;
         let former = lock(&self.listening)
             .get_mut(channel)
             .and_then(|at| std::mem::replace(at, Arc::downgrade(&node)).upgrade());
         if let Some(former) = former.filter(|former| !Arc::ptr_eq(former, &node)) {
-            // Where that server is gone, nothing is left to leave.
+            // A server that is gone sends no messages either.
             let _ = former.unsubscribe(Arc::clone(channel)).await;
         }
-        // By now nobody may want it, or the slot may have gone on.
+        // Meanwhile the caller may have left the channel, or the slot may have moved on. To listen
+        // here all the same would leave a subscription that nobody ends.
         let is_here = |at: &Weak<SingleNode>| at.as_ptr() == Arc::as_ptr(&node);
         if !lock(&self.listening).get(channel).is_some_and(is_here) {
             return Ok(());
@@ -330,9 +346,7 @@ impl ClusterVoter {
         }
     }
 
-    /// Listens anew to the channels whose slots are on other servers now. Until then whatever was
-    /// published there may have gone unheard. Where a server does not know yet that a slot is its
-    /// own, it is asked until it does.
+    /// Listens anew to the channels whose slots are at other servers now.
     async fn listen_where_the_slots_are(&self, map: &Map) {
         let has_moved = |(channel, at): &(&Arc<str>, &Weak<SingleNode>)| {
             let now = map.route(self.seat.slot(channel));
@@ -343,24 +357,27 @@ impl ClusterVoter {
         let mut moved: Vec<Arc<str>> = Vec::new();
         moved.extend(lock(&self.listening).iter().filter(has_moved).map(|(it, _)| Arc::clone(it)));
         if !moved.is_empty() {
+            // A server may not know yet that a slot is its own. Then its node asks again and again.
             join_all(moved.iter().map(|channel| self.listen_at_its_slot(channel))).await;
+            // Messages of the time between the move and now are lost.
             self.listener.missed();
         }
     }
 
-    /// Who the server is by which this voter is told from others.
+    /// The identity of a server of this voter, by which two voters on one server are found.
     async fn identify(self: Arc<Self>) -> Outcome<Identity> {
-        let mut news = self.topology.news();
-        let heard = |news: &TopologyNews| news.answers > 0 || news.trouble.is_some();
-        // What is known by then is the answer.
-        let _ = time::timeout(IDENTIFICATION, news.wait_for(heard)).await;
+        let mut latest = self.topology.watch();
+        let is_answered = |latest: &LatestMap| latest.answers > 0 || latest.trouble.is_some();
+        // If the time is over, the map of that moment is used.
+        let _ = time::timeout(IDENTIFICATION, latest.wait_for(is_answered)).await;
         let map = self.topology.map();
         self.connect(&map);
         let nodes: Vec<_> =
             lock(&self.branches).values().map(|branch| Arc::clone(&branch.node)).collect();
-        let tried = join_all(nodes.iter().map(|node| node.runner.gate.tried()));
+        let tried = join_all(nodes.iter().map(|node| node.runner.gate.until_tried()));
         let _ = time::timeout(IDENTIFICATION, tried).await;
-        // In a cramped cluster two voters say that they are the same server.
+        // In a cramped cluster, two voters name the same server, so that connecting fails with
+        // that reason. Otherwise each names one of its own, though some locks may share one.
         let slot = if map.is_cramped(self.seat) {
             map.shared(self.seat).map(|(_, slot)| slot)
         } else {
@@ -373,14 +390,12 @@ impl ClusterVoter {
         Ok(identity)
     }
 
-    /// What each of its servers says of itself.
     async fn survey(self: Arc<Self>, calls: Arc<str>) -> Outcome<Vec<ServerReport>> {
         let asked = self.servers()?.into_iter().map(|node| node.survey(Arc::clone(&calls)));
         let reports: Outcome<Vec<_>> = join_all(asked).await.into_iter().collect();
         Ok(reports?.into_iter().flatten().collect())
     }
 
-    /// The locks of which its servers have keys.
     async fn search(self: Arc<Self>, search: KeySearch) -> Outcome<KeysFound> {
         let asked = self.servers()?.into_iter().map(|node| node.search(search.clone()));
         let mut all = KeysFound { is_complete: true, ..KeysFound::default() };
@@ -436,7 +451,7 @@ impl Node for ClusterNode {
 
     fn rename(&self, shard: usize) -> BoxFuture<'static, Outcome<()>> {
         let branches = lock(&self.voter.branches);
-        // The voter may have left that server by now.
+        // None if the voter has left that server since.
         let branch = branches.values().find(|branch| branch.shard == shard);
         branch.map_or_else(|| future::ready(Ok(())).boxed(), |branch| branch.node.rename(ONLY))
     }
@@ -455,29 +470,29 @@ impl Node for ClusterNode {
     }
 }
 
-/// Why nothing ran, or not all.
+/// Why a server did not run a request, or not all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Redirect {
-    /// The slot is elsewhere, for good.
+    /// The slot is at that server now.
     Moved(Endpoint),
-    /// This time it is to be tried elsewhere.
+    /// The slot is moving, and that server takes this request.
     Ask(Endpoint),
-    /// The slot is on its way, and some of the keys are here and some there.
+    /// The slot is moving, and some of the keys are at either server.
     TryAgain,
-    /// The server does not serve the slot, and does not know who does.
+    /// The server does not serve the slot, and names no server that does.
     Nowhere,
 }
 
 impl Redirect {
-    /// `asked`: the host of the server that answered, for answers that do not name one.
+    /// `asked`: the host of the server that answered, which is meant if the answer names none.
     fn read(answer: &Outcome<Answer>, asked: &str) -> Option<Self> {
         let Err(Cause::Rejected(why)) = answer else { return None };
         let endpoint = || endpoint(why.points_to()?, asked);
         match why.server_error()? {
             ServerError::Moved => Some(endpoint().map_or(Self::Nowhere, Self::Moved)),
             ServerError::Ask => Some(endpoint().map_or(Self::TryAgain, Self::Ask)),
-            // The last of the keys that are here was deleted before this request ran. A script can
-            // run again: all scripts come to the same when they run twice.
+            // A script that stopped half way, at a key that has moved, may run again: all scripts
+            // have the effect of one run (law 5).
             ServerError::TryAgain | ServerError::NotLocal => Some(Self::TryAgain),
             ServerError::ClusterDown | ServerError::ReadOnly | ServerError::PrimaryDown => {
                 Some(Self::Nowhere)
