@@ -1,4 +1,4 @@
-//! What connections to a server are made with: where it is, the login, TLS; or who says where.
+//! How to connect to a server: where it is, or which sentinels say so; the login, and TLS.
 
 use std::sync::Arc;
 
@@ -19,33 +19,32 @@ use crate::voter::{SingleFlight, Tls};
 pub(crate) struct Access {
     label: Arc<str>,
     pub(super) secured: Secured,
-    /// Who is to be asked where the server is.
     pub(super) sentinels: Option<Arc<Sentinels>>,
-    /// Who is to be asked for credentials: nobody where the address has some.
+    /// The user's function for credentials. None if the address has credentials.
     pub(super) provider: Option<Provider>,
 }
 
-/// Who says where the server is.
+/// The sentinels that say where the server is.
 pub(super) struct Sentinels {
     pub(super) service: String,
     /// Each with its name, `host:port`.
     pub(super) all: Vec<(String, Secured)>,
 }
 
-/// What connections are made with, and how they are secured.
+/// The configuration of connections, with that of TLS.
 #[derive(Clone)]
 pub(super) struct Secured {
     pub(super) config: Config,
-    /// Where the address asks for TLS.
+    /// Set if the address asks for TLS.
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Arc<Tls>>,
-    /// Reads the files of TLS, also for copies of this.
+    /// Reads the files of TLS. Copies share it, so that they share the thread.
     #[cfg(feature = "tls")]
     reading: Arc<SingleFlight<Result<TlsConnector, String>>>,
 }
 
 impl Access {
-    /// By a checked address; or what is wrong with it, or with the settings or the files of TLS.
+    /// Fails if something is wrong with the address, or with the settings or files of TLS.
     pub(crate) fn new(address: &Address, security: &Security) -> Result<Self, Error> {
         let parts = address.parts()?;
         let secured = |config| {
@@ -64,13 +63,12 @@ impl Access {
             Site::Service { name, sentinels, login } => {
                 let sentinel = |(host, port): &(String, u16)| {
                     let config = config(server_at(host, *port), login.as_ref(), 0);
-                    // What a sentinel answers is the same in either version, and no old one knows
-                    // HELLO.
+                    // Old sentinels have no `HELLO`, and the answers are the same in both versions.
                     let config = Config { version: RespVersion::RESP2, ..config };
                     Ok((format!("{host}:{port}"), secured(config)?))
                 };
                 let all = sentinels.iter().map(sentinel).collect::<Result<_, Error>>()?;
-                // Where the server is has to be asked.
+                // `Dialer::connect` sets it, by what the sentinels say.
                 let server = ServerConfig::Centralized { server: Server::new(String::new(), 0) };
                 (server, Some(Arc::new(Sentinels { service: name.clone(), all })))
             }
@@ -86,7 +84,7 @@ impl Access {
         &self.label
     }
 
-    /// What the next connection is made with. Where there are sentinels, they name the server.
+    /// The configuration of the next connection, without the server if sentinels name it.
     pub(super) async fn config(&self) -> Result<Config, Arc<str>> {
         let mut config = self.secured.fresh().await?;
         if let Some(provider) = &self.provider {
@@ -96,14 +94,14 @@ impl Access {
         Ok(config)
     }
 
-    /// The same way to log in, at another server.
+    /// The same login and TLS for another server.
     pub(in crate::voter) fn at(&self, host: &str, port: u16) -> Self {
         let mut secured = self.secured.clone();
         (secured.config.server, secured.config.database) = (server_at(host, port), None);
         Self { label: format!("{host}:{port}").into(), secured, ..self.clone() }
     }
 
-    /// The host, where it is not a socket.
+    /// The host; empty for a socket.
     pub(in crate::voter) fn host(&self) -> &str {
         match &self.secured.config.server {
             ServerConfig::Centralized { server } => &server.host,
@@ -115,8 +113,7 @@ impl Access {
         self.secured.config.uses_tls()
     }
 
-    /// Whether it can name a server of a cluster: those have one database, and nobody else says
-    /// where they are.
+    /// Whether this may be a server of a cluster, which has no sentinels and one database.
     pub(crate) fn is_of_a_cluster(&self) -> bool {
         let is_there = matches!(self.secured.config.server, ServerConfig::Centralized { .. });
         self.secured.config.database.is_none() && self.sentinels.is_none() && is_there
@@ -124,7 +121,7 @@ impl Access {
 }
 
 impl Secured {
-    /// With TLS where it is asked for; or what is wrong with the settings or the files of TLS.
+    /// Fails if something is wrong with the settings or files of TLS.
     #[cfg(feature = "tls")]
     fn new(config: Config, has_tls: bool, security: &Security) -> Result<Self, String> {
         if !has_tls {
@@ -143,8 +140,8 @@ impl Secured {
         Ok(Self { config })
     }
 
-    /// What the next connection is made with: the files are read again, as certificates that live
-    /// for hours are replaced many times while a client is there.
+    /// The configuration of the next connection, with the files of TLS as they are now.
+    // Certificates that are valid for hours are replaced many times during the life of a client.
     #[cfg_attr(
         not(feature = "tls"),
         expect(clippy::unused_async, reason = "with TLS it reads files")
@@ -153,7 +150,7 @@ impl Secured {
         #[cfg(feature = "tls")]
         if let Some(tls) = self.tls.as_ref().filter(|tls| tls.has_files()) {
             let tls = Arc::clone(tls);
-            // A disk may take its time, and renewals run on this thread.
+            // On a thread of its own: a disk may take its time, and renewals run on this one.
             let read = self.reading.outcome(|_| false, move || tls.connector()).await;
             let read = read.map_err(|error| format!("cannot use TLS: {error}"))?;
             return Ok(Config { tls: Some(read?.into()), ..self.config.clone() });
@@ -173,10 +170,11 @@ fn config(server: ServerConfig, login: Option<&Credentials>, database: u8) -> Co
     }
 }
 
-/// A server by its host, an IPv6 address in brackets; without these it is the name that a
-/// certificate must carry.
+/// A server by its host (an IPv6 address in brackets) and port.
 pub(super) fn server_at(host: &str, port: u16) -> ServerConfig {
     let server = Server::new(host.to_owned(), port);
+    // The name that a certificate must have. Set here, because fred gets the number of the host as
+    // its address (`Link::connect`).
     #[cfg(feature = "tls")]
     let server =
         Server { tls_server_name: Some(host.trim_matches(['[', ']']).to_owned().into()), ..server };

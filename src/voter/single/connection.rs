@@ -1,12 +1,11 @@
-//! The connection for scripts: made, asked who answers on it, and only then used.
+//! The connection for scripts. Nothing leaves by it before the server was inspected.
 //!
-//! The client asks for `INFO` (who the server is, and whether it may evict keys), for `CONFIG GET`
-//! (whether it writes every change to disk before it answers), and for its fingerprint, which also
-//! tells the time. Until all of these are answered no script of a lock leaves, and requests are
-//! answered as if there were no connection. The same holds while the server loads its data. What
-//! the user has no right to ask for is unknown; without `INFO` there is no voter. `INFO` and the
-//! fingerprint are asked for again every ten seconds, and the settings of the disk every two
-//! minutes.
+//! An inspection asks for `INFO` (who the server is, and whether it may evict keys), for `CONFIG
+//! GET` (whether it writes every change to disk before it answers), and for its fingerprint, with
+//! which comes the time. Until all of these are answered, and while the server loads its data,
+//! requests are answered as if there were no connection. What the user has no right to ask for is
+//! unknown, but without `INFO` the server cannot vote. `INFO` and the fingerprint are asked for
+//! again every ten seconds, and the settings of the disk every two minutes.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -17,7 +16,7 @@ use super::{
     carrier::Router,
     dial::{Dialer, Primary, superseded},
     identity::{identify, rename},
-    link::{Link, Met},
+    link::{Inspection, Link},
     listen::Channels,
 };
 use crate::{
@@ -27,21 +26,25 @@ use crate::{
     voter::{Identity, VoterEvents, lock, pauses::Pauses},
 };
 
-/// Between two looks at a connection that stands.
+/// The pause between two inspections on a connection that stands.
 const INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
-/// Every so many ask for what hardly anybody changes while a server runs.
+/// How many inspections there are for one that also asks for the settings of the disk.
+// Hardly anybody changes these while a server runs. An idle client sends few commands: a test
+// counts them by `MONITOR`.
 const SYNCS: u32 = 12;
-/// And where the last one got no answer.
+/// The pause after an inspection without an answer.
+// The fingerprint takes no longer gap than fifteen seconds for time without a loss. Some of five
+// new servers on a busy machine became younger than the others by a missed inspection.
 const AGAIN: Duration = Duration::from_secs(1);
-/// A connection that stood for so long is replaced at once.
+/// A connection that stood for this long is replaced after the shortest pause.
 const STEADY: Duration = Duration::from_secs(1);
 
-/// Who answers on a new connection.
-type Meeting = (Arc<Link>, Router, Option<Primary>, Met);
+/// A new connection, with the primary that the sentinels named, and the inspection of its server.
+type NewConnection = (Arc<Link>, Router, Option<Primary>, Inspection);
 
 impl Runner {
-    /// Connects, and opens the gate where that succeeds, for as long as this future is polled. One
-    /// that listens is made beside each connection.
+    /// Keeps up the connection for scripts, and one that listens beside it, for as long as this
+    /// future is polled.
     pub(super) async fn keep(
         self: Arc<Self>,
         access: Access,
@@ -50,15 +53,15 @@ impl Runner {
     ) {
         let mut pauses = Pauses::new(PAUSE, LONGEST);
         let mut dialer = Dialer::new(access);
-        let mut met = self.meet(&mut dialer).await;
+        let mut connected = self.connect(&mut dialer).await;
         loop {
             let started = Clock::System.now();
-            match met {
-                Ok(meeting) => self.stand(meeting, &mut dialer, &*listener, &mut channels).await,
-                Err(why) => self.gate.failed(why),
+            match connected {
+                Ok(new) => self.use_connection(new, &mut dialer, &*listener, &mut channels).await,
+                Err(why) => self.gate.note_failure(why),
             }
-            // What breaks with its first request, as where a cluster is down, is no better than
-            // what is refused.
+            // A cluster that is down ends each connection with its first request (`CLUSTERDOWN`).
+            // With a reset, each client would connect every 10 ms.
             if Clock::System.now().since(started) >= STEADY {
                 pauses.reset();
             }
@@ -66,83 +69,89 @@ impl Runner {
             let pause = pauses.after(Some(&why), rand::random());
             let again = async {
                 time::sleep(pause).await;
-                self.meet(&mut dialer).await
+                self.connect(&mut dialer).await
             };
-            met = channels.refuse(again, &why).await;
+            connected = channels.refuse(again, &why).await;
         }
     }
 
-    /// Connects, and asks who answers; or why nobody does who may be a voter.
-    async fn meet(&self, dialer: &mut Dialer) -> Result<Meeting, Reason> {
+    /// Connects, and inspects the server. Fails with the reason if it cannot vote.
+    async fn connect(&self, dialer: &mut Dialer) -> Result<NewConnection, Reason> {
         let (link, mut router, primary) = dialer.connect().await?;
-        // Large, and not needed for as long as the connection stands.
+        // Boxed: it is large, and not needed for as long as the connection stands.
         let identified = Box::pin(identify(self, &link, None));
-        let met = tokio::select! {
+        let inspection = tokio::select! {
             () = router.ended() => Err(Cause::Broken(link.trouble())),
-            met = time::timeout(IDENTIFICATION, identified) => {
-                met.unwrap_or(Err(Cause::TimedOut(IDENTIFICATION)))
+            inspection = time::timeout(IDENTIFICATION, identified) => {
+                inspection.unwrap_or(Err(Cause::TimedOut(IDENTIFICATION)))
             }
         };
-        if met.is_err() {
-            dialer.parted(&link);
+        if inspection.is_err() {
+            dialer.note_end(&link);
         }
-        match met {
-            Ok(Met { evicts: Some(why), .. }) if !self.looks.may_evict => Err(why),
-            Ok(met) => {
-                if let Some(why) = met.evicts.clone() {
+        match inspection {
+            Ok(Inspection { evicts: Some(why), .. }) if !self.looks.may_evict => Err(why),
+            Ok(inspection) => {
+                if let Some(why) = inspection.evicts.clone() {
                     let server = Arc::clone(&link.place);
                     log::tell(move || {
                         tracing::warn!(%server, %why, "votes may be gone at any time");
                     });
                 }
-                Ok((link, router, primary, met))
+                Ok((link, router, primary, inspection))
             }
             Err(Cause::Rejected(why) | Cause::Broken(why) | Cause::Unreachable(why)) => Err(why),
             Err(cause) => Err(format!("does not say who it is: {cause}").into()),
         }
     }
 
-    /// Has scripts leave by a connection until it ends.
-    async fn stand(
+    /// Lets scripts leave by a connection until it ends.
+    async fn use_connection(
         &self,
-        (link, mut router, primary, mut met): Meeting,
+        (link, mut router, primary, mut inspection): NewConnection,
         dialer: &mut Dialer,
         listener: &dyn VoterEvents,
         channels: &mut Channels,
     ) {
         let (gate, shard) = (&self.gate, self.looks.shard);
-        let told = dialer.since_promotion(&mut met, primary.as_ref());
-        let needs_a_name = listener.met(shard, &told, met.stamp);
-        let mut standing =
-            LinkStanding { gate, link: Arc::clone(&link), shard, listener, lost: None };
+        let identity = dialer.since_promotion(&mut inspection, primary.as_ref());
+        // Before the gate opens. A grant that is sent before the client knows of a restart could
+        // make a majority with votes that the server forgot (law 1).
+        let needs_a_name = listener.met(shard, &identity, inspection.stamp);
+        let mut end =
+            EndOfConnection { gate, link: Arc::clone(&link), shard, listener, lost: None };
         if needs_a_name {
-            // Where it cannot be told now, the next client that knows better does it.
-            drop(Box::pin(rename(&link, &met)).await);
+            // If this fails, the next client that finds the gap gives the name.
+            drop(Box::pin(rename(&link, &inspection)).await);
         }
         *lock(&link.trusted) = primary.as_ref().map(Primary::trusted_until);
-        let met = link.known.get_or_init(|| met);
+        let inspection = link.inspection.get_or_init(|| inspection);
         gate.open(&link);
         let Dialer { connector, sentinel_lookup, .. } = dialer;
-        // As large as all the rest.
+        // Boxed: it is as large as all the rest.
         let listening = Box::pin(channels.keep(connector, &link, listener, self.looks.seat));
         tokio::select! {
             () = link.watch(&mut router, || false) => {}
-            () = gate.closed(&link) => {}
-            why = superseded(sentinel_lookup.as_mut().zip(primary), &link) => link.blame(why),
-            why = self.look(&link, &told, met, listener) => link.blame(why),
+            () = gate.until_shut(&link) => {}
+            why = superseded(sentinel_lookup.as_mut().zip(primary), &link) => {
+                link.set_trouble(why);
+            }
+            why = self.inspect_again(&link, &identity, inspection, listener) => {
+                link.set_trouble(why);
+            }
             () = listening => {}
         }
-        standing.lost = Some(link.trouble());
-        dialer.parted(&link);
+        end.lost = Some(link.trouble());
+        dialer.note_end(&link);
     }
 
-    /// Asks the server again and again what it is now, and tells the listener. Completes, with the
-    /// reason, when it has been promoted again since it was `told` of.
-    async fn look(
+    /// Inspects the server again and again, and reports to the listener. Completes, with the
+    /// reason, if the server has been promoted again. `identity`: as the listener knows it.
+    async fn inspect_again(
         &self,
         link: &Link,
-        told: &Identity,
-        first: &Met,
+        identity: &Identity,
+        first: &Inspection,
         listener: &dyn VoterEvents,
     ) -> Reason {
         let (mut pause, mut syncs) = (INTERVAL, first.syncs);
@@ -152,20 +161,21 @@ impl Runner {
             time::sleep(pause).await;
             let syncs_before = Some(syncs).filter(|_| !look.is_multiple_of(SYNCS));
             let identified = Box::pin(identify(self, link, syncs_before));
-            let Ok(Ok(met)) = time::timeout(IDENTIFICATION, identified).await else {
-                // Whether it answers at all is looked after there.
-                link.doubted.notify_one();
-                // What is not known of its age by then is lost.
+            let Ok(Ok(inspection)) = time::timeout(IDENTIFICATION, identified).await else {
+                // Not the end of the connection: whether the server answers at all is decided by
+                // `Link::watch`.
+                link.suspected.notify_one();
                 pause = AGAIN;
                 continue;
             };
-            (pause, syncs) = (INTERVAL, met.syncs);
-            // One that is forgotten by now is none that has ended.
-            if let Some(now) = met.tenure.as_ref().filter(|now| Some(*now) != first.tenure.as_ref())
-            {
-                return format!("{} has been promoted again, as {now}", link.place).into();
+            (pause, syncs) = (INTERVAL, inspection.syncs);
+            // A server forgets its tenure after an hour without a replica. That is no promotion.
+            let is_other = |tenure: &&String| Some(*tenure) != first.tenure.as_ref();
+            if let Some(tenure) = inspection.tenure.as_ref().filter(is_other) {
+                return format!("{} has been promoted again, as {tenure}", link.place).into();
             }
-            let why = met.evicts.clone().filter(|_| !self.looks.may_evict);
+            let why = inspection.evicts.clone().filter(|_| !self.looks.may_evict);
+            // Logged once, not at each inspection.
             let did = mem::replace(&mut evicts, why.is_some());
             let server = Arc::clone(&link.place);
             match why {
@@ -177,30 +187,32 @@ impl Runner {
                 }),
                 _ => {}
             }
-            // What sentinels say of it was heard when it was met.
-            let (run_id, overlap) = (told.run_id.clone(), told.overlap);
-            let identity = Identity { run_id, overlap, ..met.identity.clone() };
-            if listener.seen(self.looks.shard, &identity, met.stamp) {
-                drop(Box::pin(rename(link, &met)).await);
+            // The run id with its promotions, and what sentinels said: an inspection has neither.
+            // With the bare run id, the server would seem to be another one at each turn.
+            let (run_id, overlap) = (identity.run_id.clone(), identity.overlap);
+            let identity = Identity { run_id, overlap, ..inspection.identity.clone() };
+            if listener.seen(self.looks.shard, &identity, inspection.stamp) {
+                drop(Box::pin(rename(link, &inspection)).await);
             }
         }
     }
 }
 
-/// Closes the gate, and tells the end of a connection that stood, however it comes.
-struct LinkStanding<'a> {
+/// Shuts the gate and reports the end of a connection when it is dropped.
+// Also when the whole task is: `close` and a drop of the node abort it anywhere.
+struct EndOfConnection<'a> {
     gate: &'a Gate,
     link: Arc<Link>,
     shard: usize,
     listener: &'a dyn VoterEvents,
-    /// Why, where it was not this side that ended it.
+    /// Why the connection was lost, unless this side ended it.
     lost: Option<Reason>,
 }
 
-impl Drop for LinkStanding<'_> {
+impl Drop for EndOfConnection<'_> {
     fn drop(&mut self) {
-        // The gate first, so that nobody sends what the router does not take any more.
-        self.gate.over(&self.link, &self.link.trouble());
+        // The gate first, so that no script is given to a router that has ended.
+        self.gate.shut(&self.link, &self.link.trouble());
         self.listener.parted(self.shard, self.lost.as_ref().map(|why| &**why.text()));
     }
 }

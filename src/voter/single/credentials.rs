@@ -1,14 +1,14 @@
-//! What a server is logged in to with, and who is asked for it before each connection.
+//! Credentials, and the user's function that gives them before each connection.
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use tokio::time::timeout;
 
-/// How long whoever is asked for credentials may take.
+/// How long the user's function for credentials may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a server is logged in to with. Never shows its password.
+/// The login for a server. Never shows its password.
 ///
 /// See [`Builder::credentials`](crate::Builder::credentials).
 #[derive(Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Credentials {
         Self { user: Some(user.into()), password: password.into() }
     }
 
-    /// The password of the user `default`, which a server has by `requirepass`.
+    /// The password of the user `default`, which is set by `requirepass`.
     pub fn password(password: impl Into<String>) -> Self {
         Self { user: None, password: password.into() }
     }
@@ -37,7 +37,7 @@ impl fmt::Debug for Credentials {
 
 type Fetched = BoxFuture<'static, Result<Credentials, String>>;
 
-/// The user's own function.
+/// The user's function for credentials.
 #[derive(Clone)]
 pub(crate) struct Provider(Arc<dyn Fn(&str) -> Fetched + Send + Sync>);
 
@@ -54,9 +54,10 @@ impl Provider {
         }))
     }
 
-    /// Asks for those of one voter.
+    /// Asks for the credentials of one voter.
     pub(crate) async fn ask(&self, voter: &str) -> Result<Credentials, String> {
-        // A panic of the user's must not end the task that keeps up the connection.
+        // A panic of the user's function must not end the task that keeps up the connection: the
+        // voter would be lost for as long as the client lives.
         let asked = async { (self.0)(voter).await };
         match timeout(PATIENCE, AssertUnwindSafe(asked).catch_unwind()).await {
             Ok(Ok(answer)) => answer.map_err(|error| format!("no credentials: {error}")),

@@ -1,8 +1,8 @@
-//! What has to be asked before each connection: where the server is, and with which credentials.
-//!
-//! Where sentinels know the server, not by fred's own way, which asks one sentinel after the other
-//! and believes the first: what one of them says that is cut off from the others may be long past.
-//! Here a majority must answer, and the latest of what it says counts.
+//! Finds out where the server is, by sentinels if there are any, and connects to it.
+
+// fred's own way asks one sentinel after the other and believes the first. A sentinel that is cut
+// off from the others may name a primary that was replaced long ago. Here a majority must answer,
+// and the highest epoch among the answers counts.
 
 use std::{
     future,
@@ -19,7 +19,7 @@ use super::{
     access::{Secured, Sentinels, server_at},
     carrier::{Config, Router},
     identity::{ask, setting},
-    link::{BACKLOG, CONNECTING, Link, Met, NO_BACKLOG},
+    link::{BACKLOG, CONNECTING, Inspection, Link, NO_BACKLOG},
     wire,
 };
 use crate::{
@@ -29,24 +29,27 @@ use crate::{
     voter::{Identity, Outcome, lock},
 };
 
-/// Between two questions to the sentinels while a connection stands.
+/// The pause between two questions to the sentinels while a connection stands.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// For how long scripts leave by a connection that no majority of the sentinels confirms.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest that connecting may take, however far away the server is.
 const LONGEST_CONNECTING: Duration = Duration::from_secs(4);
-/// Sentinels tell each other of a failover every two seconds; once that may be lost.
-const TOLD: Duration = Duration::from_secs(4);
-/// How long a connection for questions may take, without that for the credentials; and an answer.
+/// How long it takes until all sentinels know of a failover.
+// They publish it to each other every two seconds, and one such message may be lost.
+const FAILOVER_IS_KNOWN: Duration = Duration::from_secs(4);
+/// How long a connection for questions may take without the credentials, and how long an answer.
 const LONGEST_QUESTION: Duration = Duration::from_secs(1);
 
-/// Finds out how to connect, anew each time.
+/// Finds the server and connects, anew each time.
+// Nothing that was true for the last connection is believed for the next: credentials expire,
+// certificates are replaced, and the primary may be another.
 pub(super) struct Dialer {
     pub(super) connector: Connector,
     pub(super) sentinel_lookup: Option<SentinelLookup>,
     /// How often the server was found to be a replica.
     demotions: u64,
-    /// Whom it met last, and the tenure that was told last of that one.
+    /// The run id and the tenure of the server on the latest connection.
     latest: Option<(String, Option<String>)>,
 }
 
@@ -60,7 +63,7 @@ impl Dialer {
         Self { connector, sentinel_lookup, demotions: 0, latest: None }
     }
 
-    /// Connects, to whom the sentinels name where there are any.
+    /// Connects to the server, or to the primary that the sentinels name.
     pub(super) async fn connect(&mut self) -> Result<(Arc<Link>, Router, Option<Primary>), Reason> {
         let mut config = self.connector.access.config().await?;
         let primary = match &mut self.sentinel_lookup {
@@ -74,55 +77,60 @@ impl Dialer {
         Ok((link, router, primary))
     }
 
-    /// This connection is over: whether its server was a replica by then.
-    pub(super) fn parted(&mut self, link: &Link) {
+    /// A connection has ended.
+    // Counted, because a replica that is promoted again has the same run id, and may lack votes
+    // that it had as a primary before.
+    pub(super) fn note_end(&mut self, link: &Link) {
         self.demotions += u64::from(link.is_demoted.load(Relaxed));
     }
 
-    /// Who a server is since it last became a primary, for whoever keeps account of what it may
-    /// have forgotten: another with each promotion. As one that sentinels name it is as young as
-    /// its promotion, and clients that did not hear of the promotion counted what its predecessor
-    /// granted until their patience ended.
+    /// The identity of a server since it last became a primary: its run id has the promotions in
+    /// it. `named`: what the sentinels say.
     pub(super) fn since_promotion(
         &mut self,
-        Met { identity, tenure, .. }: &mut Met,
+        Inspection { identity, tenure, .. }: &mut Inspection,
         named: Option<&Primary>,
     ) -> Identity {
         if let Some(primary) = named {
+            // It may lack all votes from before its promotion.
             identity.age = identity.age.min(primary.tenure);
+            // A client that is cut off with the primary before goes on counting what that one
+            // grants, until its `PATIENCE` ends. The successor knows nothing of these votes.
             if primary.epoch > 0 {
-                identity.overlap = TOLD + PATIENCE;
+                identity.overlap = FAILOVER_IS_KNOWN + PATIENCE;
             }
         }
-        // A server forgets its tenure, and goes on all the same.
+        // A server forgets its tenure after a while. It is the same server all the same.
         let former = self.latest.take().filter(|(run_id, _)| *run_id == identity.run_id);
         let tenure = tenure.clone().or_else(|| former?.1);
-        // Not in the other, by which two voters are known to be one server.
-        let mut told = identity.clone();
+        // A copy: by the run id of the inspection, two voters are found to be one server.
+        let mut promoted = identity.clone();
         let epoch = named.map_or(0, |primary| primary.epoch);
-        // A sentinel may say any number.
+        // Saturating, as a sentinel may say any number.
         let promotions = self.demotions.saturating_add(epoch);
         let counted = (promotions > 0).then(|| promotions.to_string());
         for promotion in counted.iter().chain(&tenure) {
-            told.run_id = format!("{}/{promotion}", told.run_id);
+            promoted.run_id = format!("{}/{promotion}", promoted.run_id);
         }
         self.latest = Some((identity.run_id.clone(), tenure));
-        told
+        promoted
     }
 }
 
-/// Makes connections to one server. A server that is too far away for the time that it had gets
-/// more the next time.
+/// Makes connections to one server.
 pub(super) struct Connector {
     access: Access,
     /// The answer to a look-up of its name that was used last.
     latest: Option<Moment>,
     /// How long the next attempt may take.
+    // Twice the time of the last one: a distant server needs several round trips to connect.
     patience: Duration,
 }
 
 impl Connector {
-    /// Another connection to the server of this one, on which messages are heard.
+    /// Another connection to the server of this link, for messages.
+    // To the same address, not to whatever the sentinels name now: wake-ups must come from the
+    // server that has the votes.
     pub(super) async fn connect_beside(
         &mut self,
         link: &Link,
@@ -138,7 +146,7 @@ impl Connector {
         backlog: usize,
     ) -> Result<(Arc<Link>, Router), Reason> {
         let started = Clock::System.now();
-        let connected = Link::connected(config, &mut self.latest, self.patience, backlog).await;
+        let connected = Link::connect(config, &mut self.latest, self.patience, backlog).await;
         let took = Clock::System.now().since(started);
         if connected.is_ok() || took >= self.patience {
             self.patience = (2 * took).clamp(CONNECTING, LONGEST_CONNECTING);
@@ -147,9 +155,10 @@ impl Connector {
     }
 }
 
-/// Completes, with the reason, when the connection to this primary is to be given up because the
-/// sentinels name another one, or because no majority of them says anything any more: a primary
-/// that is cut off from them with this client may have a successor that others use.
+/// Completes, with the reason, when the sentinels name another primary, or when no majority of them
+/// has answered for a while.
+// A primary that is cut off from the sentinels, together with this client, may have a successor
+// that other clients use.
 pub(super) async fn superseded(
     named: Option<(&mut SentinelLookup, Primary)>,
     link: &Link,
@@ -171,7 +180,7 @@ pub(super) async fn superseded(
     }
 }
 
-/// A connection for questions. It is never made again.
+/// A connection for questions.
 #[derive(Debug)]
 pub(in crate::voter) struct Inquirer {
     link: Arc<Link>,
@@ -179,15 +188,15 @@ pub(in crate::voter) struct Inquirer {
 }
 
 impl Inquirer {
-    /// To a server that no sentinels name.
+    /// Connects to a server that no sentinels name.
     pub(in crate::voter) async fn connect(access: Access) -> Outcome<Self> {
-        // The user's function has a limit of its own.
+        // Not within the limit of the connection: the user's function for credentials has its own.
         let config = access.config().await.map_err(|why| Cause::Unreachable(why.into()))?;
         Self::connect_by(config, &mut None).await.map_err(Cause::Unreachable)
     }
 
     async fn connect_by(config: Config, latest: &mut Option<Moment>) -> Result<Self, Reason> {
-        let connected = Link::connected(config, latest, CONNECTING, NO_BACKLOG);
+        let connected = Link::connect(config, latest, CONNECTING, NO_BACKLOG);
         let connected = time::timeout(LONGEST_QUESTION, connected).await;
         let late = || format!("no connection within {LONGEST_QUESTION:?}").into();
         let (link, router) = connected.unwrap_or_else(|_| Err(late()))?;
@@ -200,34 +209,35 @@ impl Inquirer {
         answer.unwrap_or(Err(Cause::TimedOut(LONGEST_QUESTION)))
     }
 
-    /// What one setting of the server is; nothing where it does not tell.
+    /// A setting of the server; none if it does not tell.
     pub(in crate::voter) async fn setting(&self, name: &'static str) -> Option<String> {
         time::timeout(LONGEST_QUESTION, setting(&self.link, name)).await.ok()?.ok()?
     }
 }
 
-/// Whom the sentinels name.
+/// The primary that the sentinels name.
 #[derive(Debug)]
 pub(super) struct Primary {
-    /// An IPv6 address in brackets.
+    /// An IPv6 address is in brackets.
     host: String,
     port: u16,
     /// Grows with each failover.
     epoch: u64,
-    /// For how long, at least, it has been the primary.
+    /// How long at least it has been the primary.
     tenure: Duration,
     /// When the sentinels were asked.
     asked: Moment,
 }
 
 impl Primary {
-    /// The same server, with no failover since.
+    /// Whether this is the same server, without a failover in between.
     fn is_same(&self, other: &Self) -> bool {
         (&self.host, self.port, self.epoch) == (&other.host, other.port, other.epoch)
     }
 
-    /// Until when scripts may leave to it, unless it is named again.
+    /// Until when scripts may leave to it, unless the sentinels name it again.
     pub(super) fn trusted_until(&self) -> Moment {
+        // From the question on, as with a lease: the answer may have been under way for long.
         self.asked + PATIENCE
     }
 }
@@ -246,8 +256,7 @@ struct Contact {
 }
 
 impl SentinelLookup {
-    /// Whom a majority names: at once where it is of one mind, else the latest when all have
-    /// answered or failed to.
+    /// The primary with the highest epoch that the sentinels name, if a majority of them answers.
     async fn ask(&mut self) -> Result<Primary, Reason> {
         let Sentinels { service, all } = &*self.sentinels;
         let (needed, asked) = (Quorum::of(all.len()).enough(), Clock::System.now());
@@ -265,24 +274,28 @@ impl SentinelLookup {
                 Ok(primary) => named.push(primary),
                 Err(why) => causes.push(why.reworded(format!("{name}: {why}"))),
             }
+            // A majority that agrees is enough. If it does not, all are heard: the one that knows
+            // of the failover may be the slowest.
             if named.len() >= needed && named.iter().all(|one| one.is_same(&named[0])) {
                 break;
             }
         }
-        let heard = named.len();
-        // Of those that say the same the one that has known it for longest.
+        let answered = named.len();
+        // Among equals, the sentinel that has counted the tenure for longest: a sentinel begins
+        // anew with its own start.
         let latest = named.into_iter().max_by_key(|primary| (primary.epoch, primary.tenure));
-        latest.filter(|_| heard >= needed).ok_or_else(|| {
+        latest.filter(|_| answered >= needed).ok_or_else(|| {
             let listed: Vec<_> = causes.iter().map(|cause| &**cause.text()).collect();
             let (all, listed) = (all.len(), listed.join("; "));
-            let why = format!("{heard} of {all} sentinels say where `{service}` is ({listed})");
-            let hopeless = causes.iter().find(|cause| cause.needs_an_operator());
-            hopeless.map_or_else(|| why.as_str().into(), |cause| cause.reworded(&*why))
+            let why = format!("{answered} of {all} sentinels say where `{service}` is ({listed})");
+            // The reason of one that an operator must mend decides the pause before the next try.
+            let for_operator = causes.iter().find(|cause| cause.needs_an_operator());
+            for_operator.map_or_else(|| why.as_str().into(), |cause| cause.reworded(&*why))
         })
     }
 }
 
-/// Asks on the connection that there is, and where that fails on a new one.
+/// Asks on the connection that was kept, and if that fails on a new one.
 async fn ask_sentinel(
     contact: &mut Contact,
     secured: &Secured,
@@ -290,7 +303,7 @@ async fn ask_sentinel(
     asked: Moment,
 ) -> Result<Primary, Reason> {
     let answer = async {
-        // Taken out, so that a question which is given up half way ends its connection.
+        // Taken out, so that a question that is given up half-way ends its connection.
         if let Some(kept) = contact.inquirer.take()
             && let Ok(primary) = ask_for_primary(&kept, service, asked).await
         {
@@ -307,8 +320,7 @@ async fn ask_sentinel(
     time::timeout(LONGEST_QUESTION, answer).await.unwrap_or_else(|_| late())
 }
 
-/// Where the primary is, which is what clients are to believe, and since when. A sentinel that
-/// fails over names the successor before it takes note of it itself.
+/// The primary that a sentinel names, and since when.
 async fn ask_for_primary(
     sentinel: &Inquirer,
     service: &str,
@@ -321,11 +333,13 @@ async fn ask_for_primary(
         Err(Cause::Rejected(why) | Cause::Broken(why) | Cause::Unreachable(why)) => Err(why),
         Err(cause) => Err(cause.to_string().into()),
     };
+    // Two questions: during a failover, a sentinel names the successor by the first some time
+    // before it has it in its own record, which is what the second shows.
     let (address, state) = tokio::join!(ask("GET-MASTER-ADDR-BY-NAME"), ask("MASTER"));
     primary(&address?, &state?, asked).ok_or_else(|| "unexpected reply".into())
 }
 
-/// From host and port, and from names and values in turn.
+/// Reads the answers: host and port, and names and values in turn.
 fn primary(address: &[Value], state: &[Value], asked: Moment) -> Option<Primary> {
     let [Value::Text(host), Value::Text(port)] = address else { return None };
     if host.is_empty() {
@@ -336,14 +350,15 @@ fn primary(address: &[Value], state: &[Value], asked: Moment) -> Option<Primary>
         if let Value::Text(value) = &pair[1] { Some(value.as_str()) } else { None }
     };
     let bare_ipv6 = host.contains(':') && !host.starts_with('[');
-    let noted = field("ip") == Some(host) && field("port") == Some(port);
-    // Counted anew with each failover that the sentinel hears of, and with its own start.
+    let is_noted = field("ip") == Some(host) && field("port") == Some(port);
+    // Counted anew with each failover that the sentinel hears of, and with its own start. If the
+    // record still shows the primary before, the time is that one's, and the new one has none.
     let tenure = field("role-reported-time")?.parse().ok()?;
     Some(Primary {
         host: if bare_ipv6 { format!("[{host}]") } else { host.clone() },
         port: port.parse::<NonZeroU16>().ok()?.get(),
         epoch: field("config-epoch")?.parse().ok()?,
-        tenure: if noted { Duration::from_millis(tenure) } else { Duration::ZERO },
+        tenure: if is_noted { Duration::from_millis(tenure) } else { Duration::ZERO },
         asked,
     })
 }
@@ -397,7 +412,7 @@ mod tests {
             let mut dialer = Dialer { demotions, ..Dialer::new(access) };
             let identity = Identity { run_id: "life".into(), age: Duration::MAX, ..Identity::default() };
             let (life, stamp, tenure, evicts) = (String::new(), None, None, None);
-            let mut met = Met { identity, life, stamp, tenure, evicts, syncs: false };
+            let mut met = Inspection { identity, life, stamp, tenure, evicts, syncs: false };
             let told = dialer.since_promotion(&mut met, Some(&primary));
             prop_assert!(told.run_id.starts_with("life") && told.age == primary.tenure);
         }

@@ -1,18 +1,18 @@
-//! Who a server is, in its own words, and what its data say of themselves; for operators also which
-//! keys it has, and which rights the client's user lacks on it.
+//! Who a server is, by its own words and by its data; for operators also which keys it has, and
+//! which rights the client's user lacks.
 //!
-//! What a server says of its own age goes by a clock that may be set, and what it says of its disk
-//! is true until somebody deletes the data. So the first client to meet them leaves a fingerprint
-//! among
-//! them: a random name. Data with another name, or with none, are others than before.
+//! The first client to find data leaves a fingerprint in them, with a random name. Data with
+//! another name, or with none, are not the data of before.
 //!
-//! Every look of a client makes the fingerprint older by the time since the last one, where nothing
-//! can have been forgotten since: the server is in the same life, or wrote every change to disk
-//! then and does now. So the data count as younger than they are, and never as older by more than
-//! one look can add.
+//! Each look of a client makes the fingerprint older by the time since the last look, if nothing
+//! can have been forgotten since: the server was not restarted, or it wrote every change to disk
+//! then and does now.
 //!
-//! A client that knows better, because the fingerprint is younger than it was or a vote is missing,
-//! gives the data another name: then all clients know.
+//! If a client finds the fingerprint younger than before, or a vote missing, it gives the data
+//! another name, by which all clients notice.
+
+// Why not trust what a server says of its age and its disk: design 5. The age by looks errs to the
+// safe side: data never seem older than they are by more than one look can add (fifteen seconds).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ use futures::future::try_join_all;
 use super::{
     IDENTIFICATION, Looks, Runner,
     carrier::{Frame, patient},
-    link::{Link, Met},
+    link::{Inspection, Link},
     wire,
 };
 use crate::{
@@ -41,22 +41,24 @@ use crate::{
     voter::{Birth, Call, Identity, KeySearch, KeysFound, Outcome, Request, Stamp, seat::Seat},
 };
 
-/// For how long a primary of a cluster that is cut off from the others goes on to serve, where its
-/// servers do not tell.
+/// The `cluster-node-timeout` to assume if a server does not tell: Redis's default.
 const USUAL_NODE_TIMEOUT: Duration = Duration::from_secs(15);
-/// For how long a fingerprint is kept after the last client that was connected. Where one is gone,
-/// the data count as new.
+/// For how long a fingerprint is kept after the last client was connected. Without one, the data
+/// count as new.
 const FINGERPRINT_IS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Asks on a link. `syncs`: whether it syncs its disk before it answers, where that is known from
-/// before.
-pub(super) async fn identify(runner: &Runner, link: &Link, syncs: Option<bool>) -> Outcome<Met> {
+/// Inspects the server of a link. `syncs`: whether it syncs its disk before it answers, if that was
+/// asked before.
+pub(super) async fn identify(
+    runner: &Runner,
+    link: &Link,
+    syncs: Option<bool>,
+) -> Outcome<Inspection> {
     let Runner { looks: Looks { fingerprint, .. }, has_sentinels, is_named, is_unmarked, .. } =
         runner;
     let sync = async {
         match syncs {
             Some(syncs) => Ok(syncs),
-            // One that refuses to tell may well not do so.
             None => persistence(link).await.map(|persistence| persistence.is_durable()),
         }
     };
@@ -65,72 +67,80 @@ pub(super) async fn identify(runner: &Runner, link: &Link, syncs: Option<bool>) 
     if is_replica(&info) {
         return Err(Cause::Rejected(link.demote()));
     }
-    // Until then it runs no script, says that it writes nothing to disk, and does not know what it
-    // was before.
+    // While it loads, it runs no script, says that it writes nothing to disk, and does not know
+    // whether it was a replica.
     if is_on(&info, "loading") {
         return Err(Cause::Rejected("it still loads its data".into()));
     }
     let tenure = tenure_of(&info);
-    let known = tenure.as_deref().filter(|_| !has_sentinels);
-    let life = format!("{}/{}", run_id(&info)?, known.unwrap_or_default());
+    // With sentinels, promotions are counted in the run id instead (`Dialer::since_promotion`).
+    let promotion = tenure.as_deref().filter(|_| !has_sentinels);
+    let life = format!("{}/{}", run_id(&info)?, promotion.unwrap_or_default());
     let syncs = syncs?;
     let mut identity = identity(&info, syncs)?;
-    // Where sentinels tell of promotions, the server may be another by the next start, and what
-    // that has on disk need not be what this one had.
+    // After the next failover this voter is another server, which may lack what this one has on
+    // its disk.
     identity.durable &= !has_sentinels;
     let keeps = Some(identity.durable);
     let mut asked = Clock::System.now();
-    let marked = match fingerprint {
+    let found = match fingerprint {
         Some(key) => look(link, key, &life, keeps, is_unmarked).await?,
         None => None,
     };
-    let mut shown = marked.as_ref().and_then(|fingerprint| fingerprint.clock);
+    // The look shows the clock too. `TIME` costs one more command, so only if it did not.
+    let mut shown = found.as_ref().and_then(|fingerprint| fingerprint.clock);
     if shown.is_none() {
         asked = Clock::System.now();
         shown = time(ask(link, "TIME", &[]).await?);
     }
     let stamp = shown.map(|shown| Stamp { shown, asked, answered: Clock::System.now() });
-    if let (Some(key), Some(marked)) = (fingerprint, marked) {
-        // What was evicted is gone as with other data.
-        let evicted = field(&info, "evicted_keys").unwrap_or("0");
-        let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();
-        let (age, began) = (marked.age, marked.began);
-        let named = |birth| Birth { fingerprint: Arc::clone(key), name: name(birth), age, began };
-        identity.birth = marked.birth.map(named);
-        identity.age = marked.age;
-        // Its data have no name: then nobody can say that they are what they were.
-        identity.durable &= identity.birth.is_some();
-        identity.refuses = marked.refusal;
+    if let (Some(key), Some(found)) = (fingerprint, found) {
+        add_fingerprint(&mut identity, key, found, &info);
     }
     if tenure.is_some() {
         identity.overlap = overlap(link, &info).await?;
     }
-    // In a cluster the keys of a script are in one slot, and so not beside the fingerprint: there
-    // no script can read what the data are called.
+    // In a cluster all keys of a script must be in one slot, and the fingerprint is in another.
     is_named.store(identity.birth.is_some() && !is_on(&info, "cluster_enabled"), Relaxed);
-    Ok(Met { identity, stamp, life, tenure, evicts: evicts(&info), syncs })
+    Ok(Inspection { identity, stamp, life, tenure, evicts: evicts(&info), syncs })
 }
 
-/// For how long after a replica took over from it some clients may have gone on counting what the
-/// former primary granted, by the answer to INFO of the replica; zero in no cluster. The others
-/// take a primary for failed after one `cluster-node-timeout` at the earliest, and it stops serving
-/// after one and a half at the latest, so one is twice what there can be between the two.
+fn add_fingerprint(identity: &mut Identity, key: &Arc<str>, found: Fingerprint, info: &str) {
+    // The number of evicted keys is a part of the name: an eviction may have taken votes, and then
+    // the data are others than before.
+    let evicted = field(info, "evicted_keys").unwrap_or("0");
+    let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();
+    let (age, began) = (found.age, found.began);
+    let named = |birth| Birth { fingerprint: Arc::clone(key), name: name(birth), age, began };
+    identity.birth = found.birth.map(named);
+    identity.age = found.age;
+    // Without a name nobody notices if the data are deleted, whatever the server writes to disk.
+    identity.durable &= identity.birth.is_some();
+    identity.refuses = found.refusal;
+}
+
+/// For how long after a replica took over in a cluster some clients may have gone on counting
+/// grants of the primary before; zero outside of a cluster.
+// The others take a primary for failed after one `cluster-node-timeout` at the earliest, and it
+// stops serving after one and a half at the latest. So one timeout is twice the longest overlap.
 async fn overlap(link: &Link, info: &str) -> Outcome<Duration> {
     if !is_on(info, "cluster_enabled") {
         return Ok(Duration::ZERO);
     }
-    let told = setting(link, "cluster-node-timeout").await?.and_then(|ms| ms.parse().ok());
-    Ok(told.map_or(USUAL_NODE_TIMEOUT, Duration::from_millis))
+    let timeout = setting(link, "cluster-node-timeout").await?.and_then(|ms| ms.parse().ok());
+    Ok(timeout.map_or(USUAL_NODE_TIMEOUT, Duration::from_millis))
 }
 
-/// What is another after each start. Without it nobody sees that votes may be forgotten.
+/// The run id, which is another one after each start.
+// A server without it is refused: nobody would notice its restarts, and so the votes that it forgot
+// (law 1).
 fn run_id(info: &str) -> Outcome<&str> {
     let why = "the answer to INFO has no run_id, so its restarts cannot be seen: Dragonfly, \
                Kvrocks and some proxies cannot vote";
     field(info, "run_id").map_err(|_| Cause::Rejected(Reason::of(ServerError::CannotVote, why)))
 }
 
-/// Why a server would delete votes.
+/// Why a server may delete votes, if it may.
 fn evicts(info: &str) -> Option<Reason> {
     let policy = field(info, "maxmemory_policy").ok()?;
     let limit = field(info, "maxmemory").ok().filter(|limit| *limit != "0")?;
@@ -145,13 +155,14 @@ fn evicts(info: &str) -> Option<Reason> {
 }
 
 fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
-    // Negative where the server's clock was set back after its start: as young as can be.
+    // Negative if the server's clock was set back after its start. Then it counts as just started.
     let uptime = field(info, "uptime_in_seconds")?.parse::<i64>();
     let uptime = uptime.map_err(|_| Cause::Rejected("the answer to INFO has no uptime".into()))?;
     let uptime = u64::try_from(uptime).unwrap_or(0);
-    // While the first file is being written after this was switched on, there is none yet.
+    // After the append-only file is switched on, the first one is written by a rewrite. A crash
+    // before its end leaves no file.
     let appends = is_on(info, "aof_enabled") && !is_on(info, "aof_rewrite_in_progress");
-    // What was a replica before may have missed what its predecessor had on disk.
+    // A server that was a replica may lack what the primary before had on its disk.
     let promoted = tenure_of(info).is_some();
     let limit = number(info, "maxmemory").filter(|limit| *limit > 0);
     let used =
@@ -165,10 +176,11 @@ fn identity(info: &str, syncs_always: bool) -> Outcome<Identity> {
     })
 }
 
-/// No clock shows a later time: what is added to one never overflows.
+/// The latest time that a clock may show.
+// Far below the end of `Duration`, so that no sum overflows, whatever a server answers.
 const LATEST: Duration = Duration::from_secs(1 << 40);
 
-/// Since 1970.
+/// The time since 1970 in an answer to `TIME`.
 fn time(reply: Frame) -> Option<Duration> {
     let Ok(Value::List(parts)) = wire::value(reply) else { return None };
     let [Value::Text(seconds), Value::Text(micros)] = &*parts else { return None };
@@ -177,31 +189,35 @@ fn time(reply: Frame) -> Option<Duration> {
     shown.filter(|shown| *shown <= LATEST)
 }
 
-/// The tenure of a primary that was a replica once, by its answer to INFO: another one after each
-/// promotion. Also of one that was started with the copy of a primary's data. None again after the
-/// time for which it keeps its backlog without a replica, an hour unless set.
+/// The tenure of a primary that was a replica before, or was started with a copy of a primary's
+/// data: another one after each promotion. None once the server has forgotten it, which it does
+/// after an hour without replicas (`repl-backlog-ttl`).
+// The run id stays the same when a replica is promoted, though it may lack votes of its primary.
 fn tenure_of(info: &str) -> Option<String> {
     let before = field(info, "master_replid2").ok()?;
     let id = field(info, "master_replid").ok()?;
     before.bytes().any(|byte| byte != b'0').then(|| id.to_owned())
 }
 
-/// Gives the data that were met another name, if they still have that one.
-pub(super) async fn rename(link: &Link, met: &Met) -> Outcome<()> {
-    let Some(birth) = &met.identity.birth else { return Ok(()) };
-    let call = look_call(&birth.fingerprint, &met.life, None, Some(birth));
+/// Gives the inspected data another name, unless they have another one already.
+// Otherwise the second of two clients would rename what the first has renamed, and each renaming is
+// a loss to all others.
+pub(super) async fn rename(link: &Link, inspection: &Inspection) -> Outcome<()> {
+    let Some(birth) = &inspection.identity.birth else { return Ok(()) };
+    let call = look_call(&birth.fingerprint, &inspection.life, None, Some(birth));
     look_at_fingerprint(link, &call).await.map(drop)
 }
 
-/// A call that reads the fingerprint at `key`, and writes it. `keeps`: whether the server forgets
-/// nothing by a restart; what was known of it in this life stays, where it was not asked. Data that
-/// are called as `lost` get another name.
+/// A call that reads the fingerprint at `key`, and writes it. `keeps`: whether a restart of the
+/// server forgets nothing; `None` leaves what the fingerprint says of that. Data with the name of
+/// `lost` get another name.
 pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: Option<&Birth>) -> Call {
     let keeps = keeps.map_or("", |keeps| if keeps { "1" } else { "0" });
     let kept = FINGERPRINT_IS_KEPT.as_millis().to_string();
     // A name for data that have none.
     let fresh = format!("{:016x}", rand::random::<u64>());
-    // Each look stands for itself: no later one makes it needless where a server forgot the script.
+    // A party of its own. If two looks were one party, and the server had forgotten the script, the
+    // first would count as overtaken, and its voter as one that refuses votes.
     let itself = HoldId::parse(&fresh);
     let birth = lost.map_or_else(|| fresh.clone(), |lost| lost.rename(&fresh));
     let lost = lost.map_or("", Birth::data);
@@ -211,12 +227,12 @@ pub(super) fn look_call(key: &str, life: &str, keeps: Option<bool>, lost: Option
     Call { script: &LOOK, shared, requests, deadline, longest: deadline }
 }
 
-/// The answer to that on a connection by which no other scripts leave yet.
+/// Sends such a call past the gate, which may be shut, and by its text.
 async fn look_at_fingerprint(link: &Link, call: &Call) -> Outcome<Outcome<Answer>> {
     let source = Bytes::from_static(LOOK.source.as_bytes());
     let words = wire::arguments(call, source, "PUBLISH", false, None);
     let reply = link.carrier.command(&patient(IDENTIFICATION), "EVAL", words).await;
-    let answer = wire::unpacked(link.noted(reply, IDENTIFICATION)?)
+    let answer = wire::unpacked(link.note_reply(reply, IDENTIFICATION)?)
         .and_then(|value| Answer::each(value, 1, LOOK.width).remove(0));
     if wire::is_of_a_replica(&answer) {
         return Err(Cause::Rejected(link.demote()));
@@ -224,8 +240,8 @@ async fn look_at_fingerprint(link: &Link, call: &Call) -> Outcome<Outcome<Answer
     Ok(answer)
 }
 
-/// Reads the fingerprint at `key`, and writes it; nothing where that cannot be done. `is_unmarked`:
-/// that it could not be done when the server was last looked at, on whichever connection.
+/// Reads the fingerprint at `key`, and writes it. None if the server may never allow that.
+/// `is_unmarked`: whether the look before, on whichever connection, could not do it.
 async fn look(
     link: &Link,
     key: &str,
@@ -243,9 +259,10 @@ async fn look(
             }
             Ok(Fingerprint::read(&answer))
         }
-        // It cannot vote in this state either. Where nobody can say how old it is, it is new.
+        // In this state it cannot vote either, so it takes no votes now. As its age is unknown, its
+        // data count as new.
         Err(Cause::Rejected(why)) if why.is_passing() => {
-            // Where another server has the fingerprint's hash slot by now, this one may take votes.
+            // If only the fingerprint's slot has moved to another server, this one takes votes.
             let refusal = (!why.is_elsewhere()).then(|| Arc::clone(why.text()));
             log::tell(move || {
                 tracing::debug!(%server, %why, "the fingerprint of a server cannot be read now");
@@ -260,7 +277,8 @@ async fn look(
             );
             Err(Cause::Rejected(Reason::of(ServerError::CannotVote, why)))
         }
-        // This may be so for ever, and would keep every new client waiting.
+        // A missing right to the key may last for ever. If it made the data new, every new client
+        // would wait for a longest lease.
         Err(cause) => {
             if !is_unmarked.swap(true, Relaxed) {
                 log::tell(move || {
@@ -275,13 +293,14 @@ async fn look(
     }
 }
 
-/// An error reply is a frame too.
+/// The reply to a command. An error reply is a frame too.
 pub(super) async fn ask(link: &Link, name: &'static str, words: &[&str]) -> Outcome<Frame> {
     let words = words.iter().map(|word| (*word).into()).collect();
-    link.noted(link.carrier.command(&patient(IDENTIFICATION), name, words).await, IDENTIFICATION)
+    let reply = link.carrier.command(&patient(IDENTIFICATION), name, words).await;
+    link.note_reply(reply, IDENTIFICATION)
 }
 
-/// One line of an answer to `INFO`.
+/// The value of a field in an answer to `INFO`.
 fn field<'a>(info: &'a str, name: &str) -> Outcome<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
     let missing = || Cause::Rejected(format!("the answer to INFO has no {name}").into());
@@ -307,7 +326,7 @@ fn text(info: Frame) -> Outcome<String> {
     }
 }
 
-/// What an answer to `CONFIG GET` names; nothing where the server refuses to tell.
+/// The settings in an answer to `CONFIG GET`; none if the server refuses it.
 fn pairs(reply: Frame) -> BTreeMap<String, String> {
     let Frame::Map { data, .. } = reply else { return BTreeMap::new() };
     let text = |frame| match wire::value(frame) {
@@ -317,35 +336,36 @@ fn pairs(reply: Frame) -> BTreeMap<String, String> {
     data.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect()
 }
 
-/// What a server writes to its disk, as far as it tells; whether it writes at all is in `INFO`. By
-/// one pattern: what `CONFIG GET` takes several of is not known to older servers.
+/// How a server writes to its disk, as far as it tells. Whether it writes at all is in `INFO`.
 async fn persistence(link: &Link) -> Outcome<Persistence> {
-    let mut told = pairs(ask(link, "CONFIG", &["GET", "*a[op][fp]*"]).await?);
+    // One pattern, as `CONFIG GET` takes several names only since Redis 7.0.
+    let mut settings = pairs(ask(link, "CONFIG", &["GET", "*a[op][fp]*"]).await?);
     Ok(Persistence {
         appendonly: true,
-        no_appendfsync_on_rewrite: told.get("no-appendfsync-on-rewrite").map(|it| it == "yes"),
-        appendfsync: told.remove("appendfsync"),
-        aof_load_corrupt_tail_max_size: told.remove("aof-load-corrupt-tail-max-size"),
+        no_appendfsync_on_rewrite: settings.get("no-appendfsync-on-rewrite").map(|it| it == "yes"),
+        appendfsync: settings.remove("appendfsync"),
+        aof_load_corrupt_tail_max_size: settings.remove("aof-load-corrupt-tail-max-size"),
         ..Persistence::default()
     })
 }
 
-/// What one setting of the server is; nothing where it refuses to tell.
+/// A setting of the server; none if it refuses to tell.
 pub(super) async fn setting(link: &Link, name: &'static str) -> Outcome<Option<String>> {
     Ok(pairs(ask(link, "CONFIG", &["GET", name]).await?).remove(name))
 }
 
-/// So many keys the server looks at in one step: a step of this length takes less than one
-/// millisecond.
+/// How many keys a server looks at in one step of a search.
+// Such a step takes less than a millisecond, and a server answers nobody else meanwhile.
 const STEP: &str = "1000";
-/// Whether a server of a cluster serves none of its slots while another has no primary.
+/// Whether a server of a cluster serves no slot while any slot has no primary.
 const COVERAGE: &str = "cluster-require-full-coverage";
 /// The most steps of one search.
 const STEPS: usize = 10_000;
 
-/// What locks need: each a command by which nothing changes. One that would write has arguments
-/// that make no sense, of which the server says so after it has looked whether the command is
-/// allowed. `KEY`, `CHANNEL` and `CALLS` stand for names of this client.
+/// A command for each right that locks need. `KEY`, `CHANNEL` and `CALLS` stand for names of this
+/// client.
+// None of them changes anything. A command that would write has arguments that make no sense: the
+// server says so only after it has checked the right.
 const COMMANDS: &str = "\
 PING,INFO server,CLIENT ID,CONFIG GET save,TIME,EVAL return 0,\
 EVALSHA 0000000000000000000000000000000000000000 0,GET KEY,SET KEY  PX 0,HSET KEY f v f,\
@@ -354,8 +374,8 @@ DEL KEY,ZADD KEY XX 0 m,ZREM KEY m,ZSCORE KEY m,ZRANK KEY m,ZCARD KEY,ZCOUNT KEY
 ZRANGE KEY 0 0,ZRANGEBYSCORE KEY 0 0,PUBLISH CALLS ,PUBLISH CHANNEL ,SPUBLISH CHANNEL ";
 
 impl Runner {
-    /// What the server says of itself now. What it refuses to say is left out.
-    /// `calls`: a channel on which a client could be called.
+    /// What the server says of itself now, without what it refuses to say. `calls`: a channel as it
+    /// is used for wake-ups.
     pub(super) async fn survey(self: Arc<Self>, calls: Arc<str>) -> Outcome<ServerInfo> {
         let info = text(self.reply("INFO", &[]).await?)?;
         let asked = Clock::System.now();
@@ -386,24 +406,25 @@ impl Runner {
 
     async fn persistence(&self, info: &str) -> Outcome<Persistence> {
         let link = self.gate.pass()?;
-        let mut told = pairs(self.reply("CONFIG", &["GET", "save"]).await?);
+        let mut settings = pairs(self.reply("CONFIG", &["GET", "save"]).await?);
+        // A server replays its append-only file as this user. Most versions drop transactions for
+        // which it lacks a right, and with them votes, and start all the same (guarantee 4).
         let default = pairs(self.reply("ACL", &["GETUSER", "default"]).await?);
         let commands = default.get("commands");
-        // What it may not on purpose, as `-eval`, is in no file.
+        // Further rights that it lacks, such as `-eval`, are not needed: no file has that command.
         let may_write = |commands: &String| {
             commands.starts_with("+@all") && default.get("keys").is_none_or(|keys| keys == "~*")
         };
         Ok(Persistence {
             appendonly: is_on(info, "aof_enabled"),
             default_user_may_write: commands.map(may_write),
-            save: told.remove("save"),
+            save: settings.remove("save"),
             ..persistence(&link).await?
         })
     }
 
-    /// What the user lacks, as `ACL SETUSER` takes it. `calls`: a channel on which a client could
-    /// be called. A server that can have no fingerprint can have no key of a lock: then nothing is
-    /// known.
+    /// The rights that the user lacks, as `ACL SETUSER` takes them. None if the server has no slots
+    /// and so no key that could be tried.
     async fn missing_rights(&self, calls: &str) -> Outcome<Vec<String>> {
         let Looks { fingerprint: Some(fingerprint), seat, .. } = &self.looks else {
             return Ok(Vec::new());
@@ -423,7 +444,7 @@ impl Runner {
                 word => word,
             });
             let words: Vec<&str> = words.collect();
-            // What is published on the channel of a lock is published by one of the two.
+            // Only one of `PUBLISH` and `SPUBLISH` is used for the channels of locks.
             if words.first() == Some(&&*channel) && name != self.publish() {
                 return Ok(None);
             }
@@ -438,7 +459,7 @@ impl Runner {
         Ok(missing.into_iter().collect())
     }
 
-    /// The locks whose keys the server has, by their names outside.
+    /// The locks whose keys the server has, by their names outside of the cluster.
     pub(super) async fn search(self: Arc<Self>, search: KeySearch) -> Outcome<KeysFound> {
         let seat = self.looks.seat;
         let pattern = search.keys.pattern(&search.names, seat.map_or("", Seat::any_ending));
@@ -463,7 +484,7 @@ impl Runner {
     }
 }
 
-/// The next cursor, and the keys.
+/// The next cursor and the keys in an answer to `SCAN`.
 fn step(reply: Value) -> Outcome<(String, Vec<String>)> {
     let text = |value| if let Value::Text(text) = value { Some(text) } else { None };
     let parts = if let Value::List(parts) = reply { parts } else { Vec::new() };
@@ -475,10 +496,9 @@ fn step(reply: Value) -> Outcome<(String, Vec<String>)> {
     }
 }
 
-/// The right that a refusal is about: to the command, to a key or to a channel, of which the first
-/// argument is one.
+/// The right that a refusal is about: `right` to the command, or that to the key or channel `name`.
 fn lacked(why: &Reason, right: &str, name: Option<&str>) -> Option<String> {
-    // What all names of locks begin with.
+    // A pattern for all locks, as nobody grants the key of one.
     let begins = |name: &str| {
         let upto = |sign: &str| Some(format!("{}{sign}*", name.split_once(sign)?.0));
         upto("{").or_else(|| upto("calls:")).unwrap_or_else(|| name.to_owned())
@@ -502,7 +522,7 @@ mod tests {
         assert_ne!(look(), look());
     }
 
-    fn told(uptime: &str, more: &str) -> Outcome<Identity> {
+    fn read(uptime: &str, more: &str) -> Outcome<Identity> {
         let info = format!(
             "run_id:life\r\nuptime_in_seconds:{uptime}\r\naof_enabled:1\r\n\
              master_replid2:0000\r\n{more}"
@@ -513,11 +533,11 @@ mod tests {
     // The clock by which the server counts was set back by an hour after its start.
     #[test]
     fn a_server_with_a_negative_uptime_has_just_started() {
-        let identity = told("-3598", "").unwrap();
+        let identity = read("-3598", "").unwrap();
         assert_eq!((identity.age, identity.durable), (Duration::ZERO, true));
-        assert_eq!(told("3598", "").unwrap().age, Duration::from_secs(3598));
+        assert_eq!(read("3598", "").unwrap().age, Duration::from_secs(3598));
         let lacks = |what: &str| Err(Cause::Rejected(what.into()));
-        assert_eq!(told("soon", ""), lacks("the answer to INFO has no uptime"));
+        assert_eq!(read("soon", ""), lacks("the answer to INFO has no uptime"));
         assert_eq!(super::identity("", true), lacks("the answer to INFO has no uptime_in_seconds"));
         let Err(Cause::Rejected(why)) = super::identity("uptime_in_seconds:1", true) else {
             panic!("it has no run_id")
@@ -527,16 +547,16 @@ mod tests {
 
     #[test]
     fn a_server_that_writes_its_file_anew_may_not_have_all_on_disk() {
-        assert!(told("1", "aof_rewrite_in_progress:0").unwrap().durable);
-        assert!(!told("1", "aof_rewrite_in_progress:1").unwrap().durable);
+        assert!(read("1", "aof_rewrite_in_progress:0").unwrap().durable);
+        assert!(!read("1", "aof_rewrite_in_progress:1").unwrap().durable);
     }
 
     // Servers that have both are refused, as tests of real ones show.
     #[test]
     fn only_a_server_with_limited_memory_deletes_keys() {
-        let told =
+        let why =
             |limit, policy| evicts(&format!("maxmemory:{limit}\r\nmaxmemory_policy:{policy}"));
-        assert_eq!((told(0, "volatile-lru"), told(5, "noeviction")), (None, None));
+        assert_eq!((why(0, "volatile-lru"), why(5, "noeviction")), (None, None));
     }
 
     #[test]

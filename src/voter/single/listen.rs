@@ -1,5 +1,4 @@
-//! Channels: a connection that listens is kept up beside that of the scripts, and the server's list
-//! equal to ours.
+//! The connection that listens, beside that for scripts, and the channels to which it listens.
 
 use std::{
     collections::HashSet,
@@ -34,39 +33,40 @@ use crate::{
 
 /// How long the server may take to confirm.
 const CONFIRMATION: Duration = Duration::from_secs(1);
-/// Until what failed on a connection that still stands is tried again.
+/// The pause before channels that failed on a connection that still stands are asked for again.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How many replies may be on their way to another command than their own, before the connection is
-/// given up: a refused request adds one.
+/// How many replies may go to another command than their own before the connection is given up.
+// Each refused request adds one. They come back into order, on a busy machine after a while: with
+// three tries, connections that were well were given up.
 const OUT_OF_ORDER: u32 = 64;
-/// By so much more each time it is waited for those that are.
+/// By how much the pause between two tries grows.
 const STEP: Duration = Duration::from_millis(1);
-/// The most wishes that are settled by one confirmation.
+/// The most wishes that share one confirmation.
 const BATCH: usize = 1024;
 
-/// What is listened to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Channel {
     pub(super) name: Arc<str>,
-    /// It has a hash slot, and what is published there stays with the server that has it.
+    /// The channel has a hash slot: its messages stay with the server of that slot.
     pub(super) sharded: bool,
 }
 
-/// What a caller wants, and where to tell what came of it.
+/// A caller's wish to listen to a channel, or to leave it.
 pub(super) struct ListenWish {
     pub(super) channel: Channel,
     pub(super) listen: bool,
     pub(super) answer: oneshot::Sender<Outcome<()>>,
 }
 
-/// What a client listens to at one server, connected or not. Wishes wait for the first attempt to
-/// connect, and for no other.
+/// The channels to which a client wants to listen at one server, connected or not.
 pub(super) struct Channels {
     wishes: mpsc::UnboundedReceiver<ListenWish>,
     wanted: HashSet<Channel>,
-    /// An attempt has come to something.
+    /// Whether a first attempt to connect has ended.
+    // Wishes wait for the first attempt alone. If they waited for each, a client could not close,
+    // and a cluster not follow its next map, while a server is connected to again.
     is_tried: bool,
-    /// The server knows no channels with slots, or the user may not use them.
+    /// Whether the server has no channels with slots, or the user may not use them.
     plain: bool,
     confirmations: u64,
 }
@@ -76,8 +76,7 @@ impl Channels {
         Self { wishes, wanted: HashSet::new(), is_tried: false, plain: false, confirmations: 0 }
     }
 
-    /// Until there is a connection, or another attempt has failed, takes note of wishes that cannot
-    /// be fulfilled now.
+    /// Notes wishes, and answers that they cannot be fulfilled now, until `until` completes.
     pub(super) async fn refuse<T>(&mut self, until: impl Future<Output = T>, why: &Reason) -> T {
         self.is_tried = true;
         let mut until = pin!(until);
@@ -94,8 +93,7 @@ impl Channels {
         }
     }
 
-    /// Keeps a connection up beside this one, and fulfils wishes. On each new one it listens to
-    /// everything again and tells the listener.
+    /// Keeps a connection up beside this one, and fulfils wishes.
     pub(super) async fn keep(
         &mut self,
         connector: &mut Connector,
@@ -115,7 +113,9 @@ impl Channels {
             let why = match connected {
                 Ok((link, mut router)) => {
                     pauses.reset();
+                    // Before the first `SUBSCRIBE`: messages that come earlier would be lost.
                     let messages = link.carrier.messages();
+                    // The new connection may lead to a newer server, or to a user with more rights.
                     self.plain = false;
                     tokio::select! {
                         () = link.watch(&mut router, || listener.is_waited_for()) => {}
@@ -136,7 +136,7 @@ impl Channels {
     }
 }
 
-/// Hands messages on, those from now on, until the client is gone.
+/// Passes messages on to the listener until the connection has ended.
 async fn hear(
     link: &Link,
     mut messages: broadcast::Receiver<Message>,
@@ -151,6 +151,7 @@ async fn hear(
                 let outside = seat.and_then(|seat| seat.outside_channel(channel));
                 listener.called(outside.as_deref().unwrap_or(channel), &text);
             }
+            // Some were overwritten, and nobody knows whose: all waiters must ask again.
             Err(Lagged(_)) => listener.missed(),
             Err(Closed) => return,
         }
@@ -158,7 +159,7 @@ async fn hear(
 }
 
 impl ListenWish {
-    /// Remembers what is wanted, connection or not.
+    /// Notes what is wanted, connected or not.
     fn note(self, wanted: &mut HashSet<Channel>) -> oneshot::Sender<Outcome<()>> {
         if self.listen {
             wanted.insert(self.channel);
@@ -169,18 +170,20 @@ impl ListenWish {
     }
 }
 
-/// Whether nothing is to be tried again. A channel that the user may not listen to is taken back by
-/// who asked; but in a cluster a server may not know yet that it has a slot.
+/// Whether nothing has to be tried again.
 fn is_settled(outcome: &Outcome<()>) -> bool {
     match outcome {
+        // A missing right stays, and the caller leaves such a channel. Any other refusal passes: in
+        // a cluster, a server may not know yet that a slot is its own.
         Err(Cause::Rejected(why)) => why.lacks().is_some(),
         outcome => outcome.is_ok(),
     }
 }
 
-/// Listens to a channel with a slot, or leaves it, and says whether the server and the user's
-/// rights allow for that. Other than to `SUBSCRIBE` the server answers in order, as it may have to
-/// say `MOVED`.
+/// Listens to a channel with a slot, or leaves it. False if the server or the user's rights lack
+/// such channels.
+// No `PING` has to confirm this: the server answers `SSUBSCRIBE` like any command, as it may have
+// to answer `MOVED`.
 async fn shard(link: &Link, channel: &str, listen: bool) -> Outcome<bool> {
     if !listen {
         let left = link.carrier.leave_shard(CONFIRMATION, channel).await;
@@ -188,7 +191,7 @@ async fn shard(link: &Link, channel: &str, listen: bool) -> Outcome<bool> {
     }
     let asked = link.carrier.command(&patient(CONFIRMATION), "SSUBSCRIBE", vec![channel.into()]);
     let reply = asked.await;
-    match link.noted(reply, CONFIRMATION)? {
+    match link.note_reply(reply, CONFIRMATION)? {
         Frame::Push { .. } => Ok(true),
         other => match wire::value(other) {
             Err(Cause::Rejected(why)) if is_unusable(&why) => Ok(false),
@@ -197,15 +200,16 @@ async fn shard(link: &Link, channel: &str, listen: bool) -> Outcome<bool> {
     }
 }
 
-/// Whether the server or the user's rights lack the command.
+/// Whether the server, or the user's rights, lack the command.
 fn is_unusable(why: &Reason) -> bool {
     why.is(ServerError::UnknownCommand) || why.lacks() == Some(Permission::Command)
 }
 
 // On one connection.
 impl Channels {
-    /// Ends when there will be no more wishes.
+    /// Fulfils wishes until no more can come.
     async fn listen(&mut self, link: &Arc<Link>, listener: &dyn VoterEvents) {
+        // A new connection listens to nothing yet.
         let mut stale = !self.restore(link, listener).await;
         let mut batch = Vec::new();
         loop {
@@ -217,14 +221,14 @@ impl Channels {
                         return;
                     }
                     let is_settled = self.fulfil(link, batch.drain(..)).await;
-                    // Many wishes must not keep the pause above from ever ending.
+                    // With each wish the pause above begins anew. It would never end if many came.
                     stale = !is_settled || stale && !self.restore(link, listener).await;
                 }
             }
         }
     }
 
-    /// Whether nothing is to be tried again.
+    /// Fulfils wishes. Returns whether nothing has to be tried again.
     async fn fulfil(&mut self, link: &Arc<Link>, wishes: impl Iterator<Item = ListenWish>) -> bool {
         let (mut asked, mut answers) = (Vec::new(), Vec::new());
         for wish in wishes {
@@ -239,7 +243,7 @@ impl Channels {
         is_settled(&outcome)
     }
 
-    /// The same for all that is wanted. Then the listener is told.
+    /// The same for all channels that are wanted.
     async fn restore(&mut self, link: &Arc<Link>, listener: &dyn VoterEvents) -> bool {
         if self.wanted.is_empty() {
             return true;
@@ -247,17 +251,18 @@ impl Channels {
         let asked = self.wanted.iter().map(|channel| (channel.clone(), true)).collect();
         let is_settled = is_settled(&self.settle(link, asked).await);
         if is_settled {
+            // Only now: a message of the time before could still be missed after the waiters asked.
             listener.missed();
         }
         is_settled
     }
 
-    /// Listens to channels, or leaves them, in this order. Completes when all is in force. Of what
-    /// failed it says first what is to be tried again.
+    /// Listens to channels, or leaves them, in this order. Completes when the server has done all.
+    /// Fails with the cause that must be tried again, if there is one.
     async fn settle(&mut self, link: &Arc<Link>, asked: Vec<(Channel, bool)>) -> Outcome<()> {
         let has_slot = |(channel, _): &(Channel, bool)| channel.sharded && !self.plain;
         let (sharded, mut rest): (Vec<_>, Vec<_>) = asked.into_iter().partition(has_slot);
-        // Polled in this order, so they leave in it.
+        // `join_all` polls in this order, so they leave in this order.
         let sent = sharded.iter().map(|(channel, on)| shard(link, &channel.name, *on));
         let (sent, mut outcomes) = (join_all(sent).await, Vec::new());
         for (asked, outcome) in sharded.into_iter().zip(sent) {
@@ -270,8 +275,8 @@ impl Channels {
                 Err(cause) => outcomes.push(Err(cause)),
             }
         }
-        // The others are asked for all the same, each by itself: a channel that is refused takes no
-        // other with it.
+        // Also if some of those failed, and each by itself: one command for several channels would
+        // be refused for all.
         let rest = rest
             .into_iter()
             .map(|(channel, listen)| link.carrier.listen(CONFIRMATION, &channel.name, listen));
@@ -280,17 +285,16 @@ impl Channels {
         outcomes.into_iter().find(Outcome::is_err).unwrap_or(Ok(()))
     }
 
-    /// Sends a PING behind requests that have left on this connection: when its answer is here, all
-    /// is in force.
-    ///
-    /// A refused request (a user may lack the right to a channel) is answered with an error. fred
-    /// does not expect it, and gives it to the next command. Where no command waits, fred drops it,
-    /// and the request would seem to be in force. So the PING is in fred's queue before the first
-    /// request can be answered.
-    ///
-    /// After such an error each command gets the reply to the one before it. That ends when a reply
-    /// comes while no command waits. Each PING has a number, which the server repeats. PINGs are
-    /// sent until one gets its own number back.
+    /// Sends a `PING` behind requests that have left on this connection. When the answer is here,
+    /// the server has done them all.
+    // The server answers a refused request with an error: the user may lack the right to a channel.
+    // fred does not expect that error, and gives it to the next command; if none waits, fred drops
+    // it, and the channel would seem to be listened to. So the `PING` is in fred's queue before the
+    // first request can be answered.
+    //
+    // After such an error each command gets the reply to the one before it, until a reply comes
+    // while no command waits. So each `PING` has a number, which the server repeats, and further
+    // ones are sent until one gets its own number back.
     async fn confirm(
         &mut self,
         link: &Arc<Link>,
@@ -307,9 +311,10 @@ impl Channels {
                 Ok(Value::Text(number)) if number == self.confirmations.to_string() => {
                     return refused.map_or(Ok(()), Err);
                 }
+                // The answer to an earlier one.
                 Ok(Value::Text(number)) if number.parse::<u64>().is_ok() => {}
                 Ok(_) => break,
-                // The user may not send it: what else was refused has been answered before.
+                // The user may not send `PING`. That answer too comes behind those to the requests.
                 Err(Cause::Rejected(why))
                     if why.lacks() == Some(Permission::Command) && why.is_about("ping") =>
                 {
@@ -318,7 +323,7 @@ impl Channels {
                 Err(why @ Cause::Rejected(_)) => refused = refused.or(Some(why)),
                 Err(cause) => return Err(cause),
             }
-            // What is under way may come meanwhile.
+            // Replies may come meanwhile, while no command waits: that restores the order.
             time::sleep(STEP * turn).await;
             reply = self.ping(link).await;
         }
@@ -327,14 +332,14 @@ impl Channels {
         Err(Cause::Broken(why.into()))
     }
 
-    /// Sends the next number, and completes with what fred takes for its answer.
+    /// Sends the next number, and completes with the reply that fred takes for its answer.
     fn ping(&mut self, link: &Arc<Link>) -> impl Future<Output = Outcome<Value>> + use<> {
         self.confirmations += 1;
         let (link, number) = (Arc::clone(link), self.confirmations.to_string());
         async move {
             let asked = link.carrier.command(&patient(CONFIRMATION), "PING", vec![number.into()]);
             let reply = asked.await;
-            link.noted(reply, CONFIRMATION).and_then(wire::value)
+            link.note_reply(reply, CONFIRMATION).and_then(wire::value)
         }
     }
 }

@@ -1,10 +1,10 @@
-//! One Redis server.
+//! A voter that is one Redis server.
 //!
-//! Two connections: one for scripts, and beside it one that listens. A task keeps them up, watches
+//! It has two connections: one for scripts, and one that listens. A task keeps both up, watches
 //! whether the server still answers, and replaces a connection on which it does not. On each new
-//! one for scripts it asks the server who it is, before any script leaves on it.
+//! connection for scripts it asks the server who it is, before any script leaves on it.
 
-// Why two connections, and why fred makes no new one by itself: decision 4 of `docs/design.md`.
+// Why two connections, and why fred never reconnects: design 4.
 
 mod access;
 mod address;
@@ -52,9 +52,9 @@ pub use self::tls::Tls;
 pub(crate) use self::{access::Access, carrier::sha1_hash, credentials::Provider};
 pub use self::{address::Address, credentials::Credentials};
 use self::{
-    carrier::{Frame, at_once},
+    carrier::{Frame, Raw, at_once},
     identity::{ask, look_call},
-    link::{AcksNeeded, Link, Met},
+    link::{AcksNeeded, Inspection, Link},
     listen::{Channel, Channels, ListenWish},
 };
 use super::{
@@ -72,40 +72,39 @@ use crate::{
 
 /// How long a server may take to say who it is.
 const IDENTIFICATION: Duration = Duration::from_secs(3);
-/// Between a connection that stood for a while and the next attempt; then twice as long each time.
+/// The pause after a connection that stood for a while has ended. It doubles with each attempt.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The longest pause between two attempts.
+/// The longest pause between two attempts to connect.
 const LONGEST: Duration = Duration::from_millis(500);
 /// Why a request that the server did not run is not sent again.
 const OVERTAKEN: &str = "and not sent again because later requests have overtaken it";
-/// The trouble where nothing has been tried.
+/// Why no script can be sent before the first attempt to connect has ended.
 const UNTRIED: &str = "not connected yet";
-/// The trouble where the connection is about to end.
-const UNCONFIRMED: &str = "no majority of the sentinels has named this server of late";
+/// Why no script may be sent although a connection stands.
+const UNCONFIRMED: &str = "no majority of the sentinels has named this server recently";
 
-/// How servers are logged in to and which of them are trusted, for all addresses.
+/// TLS and credentials for all addresses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Security {
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
-    /// For addresses that have no credentials.
+    /// For addresses without credentials.
     pub(crate) credentials: Option<Provider>,
 }
 
-/// What is asked of a server before it may vote.
+/// How to inspect a server before it may vote.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Looks {
-    /// What its grants need in order to count.
+    /// The replicas that must acknowledge its grants.
     pub(crate) acks: ReplicaAcks,
-    /// The key of its fingerprint; none where it can have none.
+    /// The key of its fingerprint, if it has one.
     pub(crate) fingerprint: Option<Arc<str>>,
-    /// It may delete keys where its memory is full.
+    /// Whether it may delete keys when its memory is full.
     pub(crate) may_evict: bool,
-    /// Which shard of the voter it has, mostly the only one.
+    /// The shard of the voter that it has.
     pub(crate) shard: usize,
-    /// It belongs to a cluster: what is published on the channel of a lock is for those who listen
-    /// at the server that has its slot (`PUBLISH` is passed on to all servers of a cluster). And
-    /// there the voter's channels have other names.
+    /// The voter's seat, if the server belongs to a cluster. Keys and channels have other names
+    /// there.
     pub(crate) seat: Option<Seat>,
 }
 
@@ -118,8 +117,7 @@ pub(crate) struct SingleNode {
 }
 
 impl SingleNode {
-    /// Starts to connect, and never stops to: a server that is down now may come up later. Must be
-    /// called on a runtime.
+    /// Starts to connect, and goes on until it is closed or dropped. To be called on a runtime.
     pub(crate) fn start(
         access: &Access,
         listener: Arc<dyn VoterEvents>,
@@ -146,14 +144,14 @@ impl SingleNode {
         let channel = match self.runner.looks.seat {
             Some(seat) => {
                 let name = seat.name(&channel);
-                // The channel of a lock has the slot of its keys. What is said on any other channel
-                // reaches the whole cluster.
+                // The channel of a lock has the slot of its keys, and stays with the server of that
+                // slot. On any other channel, a message goes to all servers of the cluster.
                 Channel { sharded: hash_tag(&name) != &*name, name }
             }
             None => Channel { name: channel, sharded: false },
         };
         let (answer, answered) = oneshot::channel();
-        // After `close` nobody takes it, and the answer is dropped with it.
+        // After `close`, this drops the wish, and with it the sender of the answer.
         let _ = self.wishes.send(ListenWish { channel, listen, answer });
         let runner = Arc::clone(&self.runner);
         async move {
@@ -179,16 +177,23 @@ impl Node for SingleNode {
     fn identify(&self) -> BoxFuture<'static, Outcome<Identity>> {
         let runner = Arc::clone(&self.runner);
         begin(async move {
-            // Who asks right after the start wants to know about the server, not that this is the
-            // start. What is known by then is the answer, whether that was enough time or not.
-            let _ = time::timeout(IDENTIFICATION, runner.gate.tried()).await;
+            // Right after the start, the answer would otherwise be that it is not connected yet: a
+            // client came back with a bare majority of five healthy servers.
+            let _ = time::timeout(IDENTIFICATION, runner.gate.until_tried()).await;
             runner.identity().await
         })
     }
 
     fn rename(&self, _: usize) -> BoxFuture<'static, Outcome<()>> {
         let runner = Arc::clone(&self.runner);
-        async move { runner.rename().await }.boxed()
+        async move {
+            let link = runner.gate.pass()?;
+            match link.inspection.get() {
+                Some(inspection) => identity::rename(&link, inspection).await,
+                None => Ok(()),
+            }
+        }
+        .boxed()
     }
 
     fn survey(&self, calls: Arc<str>) -> BoxFuture<'static, Outcome<Vec<ServerReport>>> {
@@ -206,23 +211,22 @@ impl Node for SingleNode {
     }
 }
 
-/// Sends scripts where the gate lets them pass: at most once, in order, answered by their deadline.
+/// Sends scripts by the connection that stands: at most once, in order, answered by their deadline.
 #[derive(Debug, Default)]
 pub(in crate::voter) struct Runner {
     pub(in crate::voter) gate: Gate,
     order: Order,
     looks: Looks,
-    /// They tell of promotions, too.
+    /// Whether sentinels name the server.
     has_sentinels: bool,
-    /// The fingerprint could be read when the server was last looked at.
+    /// Whether the latest look could read the fingerprint, and a script may read it too.
     is_named: AtomicBool,
-    /// The fingerprint could not be read then, on whichever connection.
+    /// Whether the latest look could not read the fingerprint, on whichever connection.
     is_unmarked: AtomicBool,
 }
 
 impl Runner {
-    /// Sends when first polled. `asking`: the call is for a hash slot that is on its way to this
-    /// server.
+    /// Sends when first polled. `asking`: the slot of the call is moving to this server.
     pub(in crate::voter) async fn run(self: Arc<Self>, call: Call, asking: bool) -> Answers {
         let answers = self.answers(&call, asking).await;
         answers.unwrap_or_else(|cause| call.all_failed(&cause))
@@ -237,7 +241,7 @@ impl Runner {
         if rest.is_zero() || !answers.iter().all(wire::is_unknown_script) {
             return Ok(answers);
         }
-        // Nothing ran: as a whole it may go again.
+        // The server forgot the script and ran nothing, so the call may leave again, with its text.
         let open = departed.still_latest((0..answers.len()).collect(), &mut answers);
         if !open.is_empty() {
             let again = self.send(&link, &call.pick(&open), None, asking, rest).await?;
@@ -248,8 +252,8 @@ impl Runner {
         Ok(answers)
     }
 
-    /// The script, and right behind it the question for replicas where its grant needs them. It is
-    /// sent by its hash; as a whole where the server is not known to have it.
+    /// Sends the script by its hash (`sha`), or by its text if the server may not have it, and the
+    /// question for replicas right behind it.
     async fn send(
         &self,
         link: &Arc<Link>,
@@ -259,37 +263,23 @@ impl Runner {
         left: Duration,
     ) -> Outcome<Answers> {
         let Call { script, deadline, .. } = *call;
-        let is_whole = sha.is_none();
-        let source = || ("EVAL", Bytes::from_static(script.source.as_bytes()));
-        let (name, text) = sha.map_or_else(source, |sha| ("EVALSHA", sha));
-        let is_told = script.votes && self.is_named.load(Relaxed);
-        let fingerprint = self.looks.fingerprint.as_deref().filter(|_| is_told);
-        let packs = link.packs.load(Relaxed);
-        let words = wire::arguments(call, text, self.publish(), packs, fingerprint);
-        let options = at_once(left);
-        let sent = link.carrier.command(&options, name, words);
-        let sent = if asking {
-            // Both leave with the first poll, in this order. Where something came between them, the
-            // server answers as if it had not been asked to.
-            let ask = link.carrier.command(&options, "ASKING", Vec::new());
-            async { future::join(ask, sent).await.1 }.boxed()
-        } else {
-            sent
-        };
+        let has_text = sha.is_none();
+        let sent = self.command(link, call, sha, asking, left);
         let acks = self.looks.acks;
         let needs_acks = acks.replicas > 0 && script.votes;
-        // The script first.
+        // The script must leave first: `WAIT` asks about what its connection has written before.
         let sent = if needs_acks { begin(sent) } else { sent };
         let needed = needs_acks.then(|| AcksNeeded::behind(link, acks, left, deadline));
         let request = async {
-            let mut answers = self.read(link, link.noted(sent.await, deadline)?, call);
+            let mut answers = self.read(link, link.note_reply(sent.await, deadline)?, call);
             let granted = |answer: &Outcome<Answer>| answer.as_ref().is_ok_and(Answer::is_done);
+            // A refusal needs no replica.
             if let Some(needed) = needed
                 && answers.iter().any(granted)
                 && let Err(cause) = Box::pin(needed.acknowledged()).await
             {
                 if let Cause::Broken(why) = &cause {
-                    self.gate.over(link, why);
+                    self.gate.shut(link, why);
                 }
                 let granted = answers.iter_mut().filter(|answer| granted(answer));
                 granted.for_each(|answer| *answer = Err(cause.clone()));
@@ -299,15 +289,43 @@ impl Runner {
         let answers = self.answered(link, request).await?;
         if answers.iter().all(wire::is_unknown_script) {
             lock(&link.scripts).remove(script.name);
-        } else if is_whole {
+        } else if has_text {
             lock(&link.scripts).insert(script.name, sha1_hash(&script.source).into());
         }
         Ok(answers)
     }
 
-    /// The answers of a reply to a call. A server that has become a replica is left, so that the
-    /// next connection finds its successor.
+    /// The command that runs a call's script, which is sent when first polled.
+    fn command(
+        &self,
+        link: &Link,
+        call: &Call,
+        sha: Option<Bytes>,
+        asking: bool,
+        left: Duration,
+    ) -> BoxFuture<'static, Raw> {
+        let source = || ("EVAL", Bytes::from_static(call.script.source.as_bytes()));
+        let (name, text) = sha.map_or_else(source, |sha| ("EVALSHA", sha));
+        // An answer that may be counted says which data it comes from, so that deleted data are
+        // noticed with it, and not ten seconds later (guarantee 4).
+        let names_data = call.script.votes && self.is_named.load(Relaxed);
+        let fingerprint = self.looks.fingerprint.as_deref().filter(|_| names_data);
+        let packs = link.packs.load(Relaxed);
+        let words = wire::arguments(call, text, self.publish(), packs, fingerprint);
+        let options = at_once(left);
+        let sent = link.carrier.command(&options, name, words);
+        if !asking {
+            return sent;
+        }
+        // Both leave with the first poll, in this order. The server takes `ASKING` for the next
+        // command alone: if another came between, the script would be redirected again.
+        let ask = link.carrier.command(&options, "ASKING", Vec::new());
+        async { future::join(ask, sent).await.1 }.boxed()
+    }
+
+    /// Reads the answers in a reply to a call.
     fn read(&self, link: &Arc<Link>, frame: Frame, call: &Call) -> Answers {
+        // A server that packs its replies has `cmsgpack`, so it can unpack arguments too.
         if matches!(frame, Frame::BlobString { .. }) {
             link.packs.store(true, Relaxed);
         }
@@ -315,47 +333,52 @@ impl Runner {
             Ok(value) => Answer::each(value, call.requests.len(), call.script.width),
             Err(cause) => call.all_failed(&cause),
         };
+        // A replica stays one. The next connection may find its successor.
         if answers.iter().any(wire::is_of_a_replica) {
-            self.gate.over(link, &link.demote());
+            self.gate.shut(link, &link.demote());
         }
         answers
     }
 
-    /// Polls the request at once. What is under way when its connection is over may have run: fred
-    /// says so itself, but not of what came to it as its task was about to end.
+    /// Polls a request at once, and completes with its result, or when the connection has ended.
+    // fred says itself that a request may have run when its connection ended, but it answers no
+    // request that came to it as its task was about to end.
     async fn answered<T>(
         &self,
         link: &Arc<Link>,
         request: impl Future<Output = Outcome<T>>,
     ) -> Outcome<T> {
-        let (mut request, mut closed) = (pin!(request), pin!(self.gate.closed(link)));
-        // Not by tokio's `select!`: that polls nothing where the task's budget is spent, and then
-        // the request would not leave with its first poll.
+        let (mut request, mut shut) = (pin!(request), pin!(self.gate.until_shut(link)));
+        // Not by tokio's `select!`, which polls nothing if the task's budget is spent. The request
+        // would not leave with its first poll then, and under load an undo could leave before its
+        // acquire (law 6).
         let outcome = poll_fn(|context| match request.as_mut().poll(context) {
             Poll::Pending => {
-                closed.as_mut().poll(context).map(|()| Err(Cause::Broken(link.trouble())))
+                shut.as_mut().poll(context).map(|()| Err(Cause::Broken(link.trouble())))
             }
             ready @ Poll::Ready(_) => ready,
         });
         let outcome = outcome.await;
         if let Err(Cause::Broken(why) | Cause::Unreachable(why)) = &outcome {
-            // There is no other connection of this link. Whoever hears of this asks the next one.
-            self.gate.over(link, why);
+            // A link never connects again. Shut at once, so that no later request waits for it.
+            self.gate.shut(link, why);
         }
         outcome
     }
 
-    /// Who answers on the connection that stands: what was said there; and whether it takes new
-    /// votes now. It is asked to write its fingerprint, by the way on which scripts leave for
-    /// locks: what ends that would end them.
+    /// Who the server is, as it said on the connection that stands, and whether it takes new votes
+    /// now.
     async fn identity(&self) -> Outcome<Identity> {
         let link = self.gate.pass()?;
-        let Some(Met { identity, life, .. }) = link.known.get() else { return Err(Cause::Unheard) };
+        let Some(Inspection { identity, life, .. }) = link.inspection.get() else {
+            return Err(Cause::Unheard);
+        };
         let Some(key) = &self.looks.fingerprint else {
-            // It has no votes to give.
+            // It has no slots, and so no votes to give.
             self.reply("PING", &[]).await?;
             return Ok(identity.clone());
         };
+        // By a write of the fingerprint, as locks write. A server that is full answers `PING`.
         let answer = self.answers(&look_call(key, life, None, None), false).await?.pop();
         let refuses = match answer.unwrap_or(Err(Cause::Unheard)) {
             Ok(answer) => Fingerprint::read(&answer).and_then(|fingerprint| fingerprint.refusal),
@@ -365,17 +388,9 @@ impl Runner {
         Ok(Identity { refuses, ..identity.clone() })
     }
 
-    /// Gives the data that it had when it was met another name.
-    async fn rename(&self) -> Outcome<()> {
-        let link = self.gate.pass()?;
-        match link.known.get() {
-            Some(met) => identity::rename(&link, met).await,
-            None => Ok(()),
-        }
-    }
-
     /// The command that publishes on the channel of a lock.
     fn publish(&self) -> &'static str {
+        // In a cluster, `PUBLISH` would go to every server; waiters listen at that of the slot.
         if self.looks.seat.is_some() { "SPUBLISH" } else { "PUBLISH" }
     }
 
@@ -386,26 +401,27 @@ impl Runner {
     }
 }
 
-/// The way for scripts: open while a connection stands on which the server has said who it is. With
-/// what last went wrong where there is none; nothing before an attempt has come to anything.
+/// Lets scripts leave while a connection stands on which the server has said who it is.
 #[derive(Debug, Default)]
 pub(in crate::voter) struct Gate(watch::Sender<GateState>);
 
+/// The connection, or why there is none. `None` until the first attempt to connect has ended.
 type GateState = Option<Result<Arc<Link>, Reason>>;
 
 impl Gate {
     /// An attempt to connect has failed.
-    fn failed(&self, why: Reason) {
+    fn note_failure(&self, why: Reason) {
         self.0.send_replace(Some(Err(why)));
     }
 
-    /// Lets scripts pass to this link, until it is [over](Self::over).
+    /// Lets scripts leave by this link until it is [shut](Self::shut).
     fn open(&self, link: &Arc<Link>) {
         self.0.send_replace(Some(Ok(Arc::clone(link))));
     }
 
-    /// Closes the gate if it is open for this link. It never opens for the same one again.
-    fn over(&self, link: &Arc<Link>, why: &Reason) {
+    /// Shuts the gate if it is open for this link.
+    // Not if it is open for a later link: an answer on the former one may come this late.
+    fn shut(&self, link: &Arc<Link>, why: &Reason) {
         self.0.send_if_modified(|state| {
             let is_open = is_open_for(state, link);
             if is_open {
@@ -415,24 +431,26 @@ impl Gate {
         });
     }
 
-    /// Completes when it is not open for this link.
-    async fn closed(&self, link: &Arc<Link>) {
+    /// Completes when the gate is not open for this link.
+    async fn until_shut(&self, link: &Arc<Link>) {
         // The sender is here, so this cannot fail.
         let _ = self.0.subscribe().wait_for(|state| !is_open_for(state, link)).await;
     }
 
-    /// The link that a script may be sent by now.
+    /// The link by which a script may leave now.
     fn pass(&self) -> Outcome<Arc<Link>> {
         let link = match &*self.0.borrow() {
             Some(Ok(link)) => Arc::clone(link),
             shut => return Err(Cause::Unreachable(trouble(shut))),
         };
+        // Read here, not by a timer alone: a process that was stopped may send before the task runs
+        // that ends the connection, to a primary that others have replaced (law 1).
         let is_trusted = lock(&link.trusted).is_none_or(|end| Clock::System.now() < end);
         if is_trusted { Ok(link) } else { Err(Cause::Unreachable(UNCONFIRMED.into())) }
     }
 
-    /// Completes when the first attempt to connect has come to something.
-    pub(in crate::voter) async fn tried(&self) {
+    /// Completes when the first attempt to connect has ended.
+    pub(in crate::voter) async fn until_tried(&self) {
         // The sender is here, so this cannot fail.
         let _ = self.0.subscribe().wait_for(Option::is_some).await;
     }
@@ -454,28 +472,20 @@ fn is_open_for(state: &GateState, link: &Arc<Link>) -> bool {
     matches!(state, Some(Ok(open)) if Arc::ptr_eq(open, link))
 }
 
-/// Which calls have left that nothing has followed.
-///
-/// A server that does not know a script (`SCRIPT FLUSH`, a restart), or that does not have the slot
-/// of a lock any more, has run nothing, and sending the same again would be right but for one
-/// thing: what left meanwhile has overtaken it. An acquire that came in behind its own undo would
-/// leave a vote that nobody wants, and an undo behind the next attempt would take one that somebody
-/// counts on.
-///
-/// So a request is sent again only where none of the same party, that is for the same key *and the
-/// same hold*, left since. Between two holds no order was promised to anyone, unless they are
-/// attempts from one place in a queue, which a later one may have left for good: these are one
-/// party.
+/// The latest call of each party, which shows whether a request was overtaken.
+// If a server does not have a script (`SCRIPT FLUSH`, a restart), or not the slot of a lock any
+// more, it has run nothing. The request may be sent again, unless a later one of its party left
+// meanwhile: an acquire behind its own undo would leave a vote that nobody wants (law 6), and an
+// undo behind the next attempt would take a vote on which that attempt relies.
 #[derive(Debug, Default)]
 pub(in crate::voter) struct Order {
     /// How many calls have left.
     count: AtomicU64,
-    /// By its party, the number of the call that carries its latest request, until that has come to
-    /// something. A request that is not found here has been overtaken.
+    /// For each party the number of the call with its latest request, until that is answered.
     latest: Mutex<FxHashMap<u64, u64>>,
 }
 
-/// A call that has left and has come to nothing yet.
+/// A call that has left and is not answered yet.
 pub(in crate::voter) struct Departed<'a> {
     order: &'a Order,
     call: &'a Call,
@@ -494,9 +504,9 @@ impl Order {
 }
 
 impl Departed<'_> {
-    /// Of these requests of the call, which did not run, those since which none of their party has
-    /// left; to the others that is the answer. They may leave again before anybody awaits anything:
-    /// one task sends all requests of a hold, so none of them leaves between this look and that.
+    /// Those of these requests that no later one of their party has overtaken. The answers of the
+    /// others then say that they were. The caller must send the requests before it awaits anything.
+    // Then no other request can leave in between: one task sends all requests of a hold.
     pub(in crate::voter) fn still_latest(
         &self,
         unrun: Vec<usize>,

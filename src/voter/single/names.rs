@@ -1,8 +1,7 @@
-//! Where the names of servers lead.
-//!
-//! The system looks names up in its own way, which blocks a thread for as long as a name server is
-//! silent, and which nobody can end. An attempt to connect waits for a second or a few. So the
-//! answer that it did not wait for is there for the next one.
+//! The addresses of servers that are given by name.
+
+// The system's look-up blocks a thread until a name server answers, and nobody can end it. An
+// attempt to connect waits a second or a few. So a later answer is kept for the next attempt.
 
 use std::{
     collections::BTreeMap,
@@ -20,18 +19,17 @@ use crate::{
     voter::SingleFlight,
 };
 
-/// For how long an answer may be used: until the next attempt of whoever asked, and no longer than
-/// other programs keep what they looked up.
+/// For how long an answer may be used: long enough for the next attempt to connect.
 const KEPT: Duration = Duration::from_secs(30);
-/// The same of one that has no address: only so that the next attempt can say why.
+/// The same for a failure, which the next attempt only needs in order to say why.
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 
 /// The names that clients of this process look up.
 static NAMES: Names = Names { look_up, flights: PerProcess::new() };
 
-/// The addresses of a host: at once where it is a number. An answer serves a user of it once: the
-/// `latest` that was used has led to a connection that failed or ended, and only a newer one may
-/// lead elsewhere.
+/// The addresses of a host, by an answer that is newer than `latest`.
+// A caller uses each answer once: `latest` has led to a connection that failed or ended, so the
+// name may lead elsewhere now, as after a failover by DNS.
 pub(super) async fn addresses(
     host: &str,
     latest: &mut Option<Moment>,
@@ -59,7 +57,7 @@ impl Answer {
 
 struct Names {
     look_up: fn(&str) -> io::Result<Vec<SocketAddr>>,
-    /// Those that are being looked up, or were of late.
+    /// The names that are being looked up, or were recently.
     flights: PerProcess<BTreeMap<Arc<str>, SingleFlight<Answer>>>,
 }
 
@@ -78,7 +76,7 @@ impl Names {
         addresses
     }
 
-    /// One that is newer than this one.
+    /// An answer that is newer than this moment.
     fn answer(&self, host: &str, than: Option<Moment>) -> BoxFuture<'static, io::Result<Answer>> {
         let mut flights = self.flights.lock();
         if !flights.contains_key(host) {
