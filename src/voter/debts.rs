@@ -17,7 +17,7 @@ use super::lanes::Queued;
 use crate::{clock::Moment, proto::Backoff};
 
 /// The requests that one voter has not answered.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Debts {
     // One account for each server of a cluster voter. With one for all, each answer of a healthy
     // server sent again everything that waited for a dead one: thousands of requests per release.
@@ -109,7 +109,6 @@ impl Debts {
 }
 
 /// The requests that one shard of a voter has not answered.
-#[derive(Debug)]
 struct Account {
     owed: VecDeque<Queued>,
     /// When to send the next one. `None` while one is under way to see whether the server answers;

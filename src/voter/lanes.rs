@@ -35,7 +35,6 @@ const PACE: Duration = Duration::from_millis(1);
 const FEW: usize = 1024;
 
 /// A request that waits to leave.
-#[derive(Debug)]
 pub(super) struct Queued {
     /// A call with this request alone.
     pub(super) call: Call,
@@ -60,7 +59,6 @@ struct Group {
 }
 
 /// Requests that leave now, as one call.
-#[derive(Debug)]
 pub(super) struct Departure {
     pub(super) lane: LaneId,
     pub(super) requests: Vec<Queued>,
@@ -69,7 +67,7 @@ pub(super) struct Departure {
 }
 
 /// All requests to one voter that have not left.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Lanes {
     /// How many requests a call carries at most.
     most: usize,
@@ -92,7 +90,6 @@ pub(super) struct Lanes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LaneId(u64);
 
-#[derive(Debug)]
 struct Lane {
     group: Group,
     /// Each request with its number.

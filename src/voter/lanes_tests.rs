@@ -230,7 +230,7 @@ fn a_lane_of_which_something_is_about_to_leave_stays() {
     let left: Vec<_> = std::iter::from_fn(|| lanes.take(at(0))).collect();
     let holds: Vec<_> = left.iter().map(|departure| words(departure).1[0]).collect();
     assert_eq!(holds, ["2", "2", "3"]);
-    assert!(left[0].lane == first && left[2].lane != first, "{left:?}");
+    assert!(left[0].lane == first && left[2].lane != first);
 }
 
 #[test]

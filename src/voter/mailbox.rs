@@ -29,7 +29,6 @@ pub(crate) trait LateListener: Send + Sync {
 }
 
 /// Where one voter's answer goes.
-#[derive(Debug)]
 pub(crate) struct ReplyTo {
     mailbox: Arc<Mutex<Mailbox>>,
     voter: usize,

@@ -51,12 +51,6 @@ impl<T: Clone + Send + Sync + 'static> SingleFlight<T> {
     }
 }
 
-impl<T: Clone + Send + Sync + 'static> Default for SingleFlight<T> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 fn is_of_use<T>(flight: &Flight<T>, is_good: impl FnOnce(&T) -> bool) -> bool {
     // Read before the outcome. The other way round, the thread could set the outcome and end in
     // between: the run would count as one that panicked, and start again.

@@ -125,11 +125,11 @@ impl Secured {
     #[cfg(feature = "tls")]
     fn new(config: Config, has_tls: bool, security: &Security) -> Result<Self, String> {
         if !has_tls {
-            return Ok(Self { config, tls: None, reading: Arc::default() });
+            return Ok(Self { config, tls: None, reading: Arc::new(SingleFlight::new()) });
         }
         let tls = security.tls.clone().unwrap_or_default();
         let config = Config { tls: Some(tls.connector()?.into()), ..config };
-        Ok(Self { config, tls: Some(tls.into()), reading: Arc::default() })
+        Ok(Self { config, tls: Some(tls.into()), reading: Arc::new(SingleFlight::new()) })
     }
 
     #[cfg(not(feature = "tls"))]

@@ -1,4 +1,4 @@
-//! The address of a voter: made of parts, or read from a text as Redis clients write them.
+//! The address of a voter: made of parts, or read from a text as Redis clients write it.
 
 use std::{
     fmt::{self, Write as _},
@@ -49,15 +49,16 @@ use crate::proto::Error;
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "it does nothing until a builder has it"]
 pub struct Address {
-    /// Or what is wrong with it.
-    read: Result<Parts, String>,
+    /// The parts, or what is wrong with the address.
+    // Kept until `connect`, as the methods of an address return no errors.
+    parts: Result<Parts, String>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Parts {
     pub(super) site: Site,
     pub(super) tls: bool,
-    /// With a password that is not empty.
+    /// The password is not empty.
     pub(super) login: Option<Credentials>,
     pub(super) database: u8,
 }
@@ -65,11 +66,11 @@ pub(super) struct Parts {
 /// Where the server is.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Site {
-    /// Its host, an IPv6 address in brackets, and its port.
+    /// A host (an IPv6 address is in brackets) and a port.
     Server(String, u16),
-    /// The path.
+    /// The path of a socket.
     Socket(String),
-    /// Where sentinels say.
+    /// The primary that sentinels name.
     Service { name: String, sentinels: Vec<(String, u16)>, login: Option<Credentials> },
 }
 
@@ -81,7 +82,7 @@ impl Address {
         let is_ipv6 = host.parse::<Ipv6Addr>().is_ok();
         let host = if is_ipv6 { format!("[{host}]") } else { host };
         let server = host_and_port(&host, 6379).map(|(host, port)| Site::Server(host, port));
-        Self { read: server.map(Parts::at).map_err(|why| format!("the address {why}")) }
+        Self { parts: server.map(Parts::at).map_err(|why| format!("the address {why}")) }
     }
 
     /// A server on this machine by the path of its socket, which begins with `/`. Needs Unix.
@@ -89,14 +90,14 @@ impl Address {
         let path = path.into();
         let is_path = path.len() > 1 && path.starts_with('/');
         let socket = is_path.then_some(Site::Socket(path)).map(Parts::at);
-        Self { read: socket.ok_or_else(|| "the address has no path of a socket".to_owned()) }
+        Self { parts: socket.ok_or_else(|| "the address has no path of a socket".to_owned()) }
     }
 
     /// At another port. A socket has none, and each sentinel its own.
     pub fn port(self, port: u16) -> Self {
         self.with(|parts| match &mut parts.site {
-            Site::Server(_, known) if port != 0 => {
-                *known = port;
+            Site::Server(_, own) if port != 0 => {
+                *own = port;
                 Ok(())
             }
             Site::Server(..) => Err("has port 0"),
@@ -104,7 +105,7 @@ impl Address {
         })
     }
 
-    /// What the server is logged in to with.
+    /// The login for the server.
     pub fn credentials(self, credentials: Credentials) -> Self {
         self.with(|parts| {
             parts.login = Some(checked(credentials)?);
@@ -112,7 +113,7 @@ impl Address {
         })
     }
 
-    /// What the sentinels are logged in to with, if the address names some.
+    /// The login for the sentinels, if the address names some.
     pub fn sentinel_credentials(self, credentials: Credentials) -> Self {
         self.with(|parts| {
             let Site::Service { login, .. } = &mut parts.site else {
@@ -123,7 +124,7 @@ impl Address {
         })
     }
 
-    /// Another database than 0. A cluster has none.
+    /// A database other than 0. A cluster has only that one.
     pub fn database(self, database: u8) -> Self {
         self.with(|parts| {
             parts.database = database;
@@ -139,7 +140,7 @@ impl Address {
         })
     }
 
-    /// The address as a text, for settings that are texts (`QUORATE_VOTERS`). It has the password.
+    /// The address as a text, for settings such as `QUORATE_VOTERS`. It contains the password.
     ///
     /// # Errors
     ///
@@ -149,19 +150,19 @@ impl Address {
     }
 
     pub(super) fn parts(&self) -> Result<&Parts, Error> {
-        self.read.as_ref().map_err(|why| Error::invalid(why.clone()))
+        self.parts.as_ref().map_err(|why| Error::invalid(why.clone()))
     }
 
-    /// Whether a text begins as addresses do.
+    /// Whether a text begins with the scheme of an address.
     pub(crate) fn begins(text: &str) -> bool {
         text.split_once("://").is_some_and(|(scheme, _)| Scheme::of(scheme).is_some())
     }
 
     fn with(mut self, change: impl FnOnce(&mut Parts) -> Result<(), &'static str>) -> Self {
-        if let Ok(parts) = &mut self.read
+        if let Ok(parts) = &mut self.parts
             && let Err(why) = change(parts)
         {
-            self.read = Err(format!("`{}` {why}", parts.text(true)));
+            self.parts = Err(format!("`{}` {why}", parts.text(true)));
         }
         self
     }
@@ -169,7 +170,7 @@ impl Address {
 
 impl<T: AsRef<str> + ?Sized> From<&T> for Address {
     fn from(text: &T) -> Self {
-        Self { read: read(text.as_ref()) }
+        Self { parts: read(text.as_ref()) }
     }
 }
 
@@ -181,7 +182,7 @@ impl From<String> for Address {
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.read {
+        match &self.parts {
             Ok(parts) => write!(f, "Address({})", parts.text(true)),
             Err(why) => write!(f, "Address({why})"),
         }
@@ -193,7 +194,7 @@ impl Parts {
         Self { site, tls: false, login: None, database: 0 }
     }
 
-    /// What voters are called by: without user and password.
+    /// The name of the voter: the address without user and password.
     pub(super) fn label(&self) -> String {
         match &self.site {
             Site::Server(host, port) => format!("{host}:{port}{}", self.database("/")),
@@ -204,7 +205,7 @@ impl Parts {
         }
     }
 
-    /// As [`read`] takes it. Hidden: with words in place of users and passwords.
+    /// A text that [`read`] takes. `hidden`: with words in place of users and passwords.
     pub(super) fn text(&self, hidden: bool) -> String {
         let login = self.login.as_ref().map(|login| login.words(hidden));
         let login =
@@ -235,14 +236,14 @@ impl Parts {
         }
     }
 
-    /// Where it is not 0.
+    /// The database behind `begin`; empty if it is 0.
     fn database(&self, begin: &str) -> String {
         if self.database == 0 { String::new() } else { format!("{begin}{}", self.database) }
     }
 }
 
 impl Credentials {
-    /// User and password as they stand in a text.
+    /// User and password as a text has them.
     fn words(&self, hidden: bool) -> (String, String) {
         match &self.user {
             Some(_) if hidden => ("USER".to_owned(), "PASSWORD".to_owned()),
@@ -252,7 +253,8 @@ impl Credentials {
     }
 }
 
-/// What a text can say.
+/// Refuses credentials that a text cannot have.
+// `to_url` must have the same address as the value.
 fn checked(Credentials { user, password }: Credentials) -> Result<Credentials, &'static str> {
     if password.is_empty() {
         return Err("has credentials without a password");
@@ -266,8 +268,9 @@ fn listed(hosts: &[(String, u16)]) -> String {
 }
 
 /// What a scheme names.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq)]
 enum Scheme {
+    #[default]
     Server,
     Socket,
     Sentinels,
@@ -277,7 +280,7 @@ enum Scheme {
 const SCHEMES: &str = "redis://, rediss://, redis+unix:// and redis-sentinel://";
 
 impl Scheme {
-    /// And whether with TLS.
+    /// What this scheme names, and whether with TLS.
     fn of(scheme: &str) -> Option<(Self, bool)> {
         let scheme = scheme.to_ascii_lowercase();
         let (family, kind) = scheme.split_at(scheme.find(['+', '-']).unwrap_or(scheme.len()));
@@ -300,7 +303,8 @@ impl Scheme {
     }
 }
 
-// Why an address is refused that could be read.
+// Why an address is refused although it can be read. Such an address is never guessed at: the error
+// has the text to write instead, so nobody connects to another server than the one that is meant.
 const ALONE: &str = "names several servers, and each voter has an address of its own";
 const CLUSTER: &str = "names a cluster, whose servers are given to `Builder::cluster`";
 const FOREIGN: &str = "has a parameter that addresses do not have here";
@@ -311,15 +315,15 @@ const SENTINELS: &str = "names a service of sentinels, whose own login is `senti
 const UNVERIFIED: &str = "has a setting of TLS: certificates are always checked, by the \
                           authorities of `Tls::ca_file`";
 
-/// Reads an address. Where its form is refused, the message has the one that is taken. No message
-/// shows a password, also where the text is not what its writer took it for: none has more of it
-/// than its hosts, its path and its service, and these only once they could be read.
+/// Reads an address. If it is refused for its form, the message has the form that is taken.
+// No message shows a password, also if the text is not what its writer took it for. So it has no
+// more of the text than hosts, path and service, and these only once they could be read.
 fn read(text: &str) -> Result<Parts, String> {
     let Some((name, rest)) = text.split_once("://") else { return Err(without_scheme(text)) };
     let Some((scheme, tls)) = Scheme::of(name) else {
         return Err(format!("the address has an unknown scheme; known are {SCHEMES}"));
     };
-    let mut reader = Reader { scheme, tls, refused: None };
+    let mut reader = Reader { scheme, tls, ..Reader::default() };
     let why = match (reader.read(rest), reader.refused) {
         (Ok(parts), None) => return Ok(parts),
         (Ok(parts), Some(why)) => format!("{why}: write `{}`", parts.text(true)),
@@ -328,7 +332,7 @@ fn read(text: &str) -> Result<Parts, String> {
     Err(format!("the {name}:// address {why}"))
 }
 
-/// What is wrong with a text that says nothing of a scheme.
+/// What is wrong with a text without a scheme.
 fn without_scheme(text: &str) -> String {
     if text.is_empty() {
         return "the address is empty".to_owned();
@@ -340,26 +344,37 @@ fn without_scheme(text: &str) -> String {
     let bare = text.strip_prefix("//").unwrap_or(text);
     let (scheme, rest) = match bare {
         path if path.starts_with('/') => (Scheme::Socket, path.to_owned()),
-        // A number is a port to clients that take one.
+        // Some clients take a port number alone.
         port if port.parse::<u16>().is_ok() => (Scheme::Server, format!(":{port}")),
         host => (Scheme::Server, host.to_owned()),
     };
-    match (Reader { scheme, tls: false, refused: None }).read(&rest) {
+    match (Reader { scheme, ..Reader::default() }).read(&rest) {
         Ok(parts) => format!("the address has no scheme: write `{}`", parts.text(true)),
         Err(_) => format!("the address has no scheme; known are {SCHEMES}"),
     }
 }
 
-/// Reads what stands behind a scheme, also where that is refused.
+/// Reads what stands behind a scheme, also if it is refused then.
+#[derive(Default)]
 struct Reader {
     scheme: Scheme,
     tls: bool,
-    /// The first reason.
+    /// The first reason to refuse the address.
     refused: Option<&'static str>,
+    // Parameters, by the names that any client has for them.
+    database: Option<String>,
+    user: Option<String>,
+    password: Option<String>,
+    /// The name by which sentinels know the servers.
+    service: Option<String>,
+    sentinel_user: Option<String>,
+    sentinel_password: Option<String>,
+    /// Further servers, or sentinels.
+    nodes: Vec<String>,
 }
 
 impl Reader {
-    /// Or what cannot be read.
+    /// Fails with what cannot be read.
     fn read(&mut self, text: &str) -> Result<Parts, String> {
         let (authority, tail) = text.split_at(text.find(['/', '?', '#']).unwrap_or(text.len()));
         let (user, hosts) = authority.split_once('@').unwrap_or(("", authority));
@@ -371,30 +386,30 @@ impl Reader {
             None => (tail, None),
         };
         let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
-        let mut parameters = self.parameters(query)?;
+        self.parameters(query)?;
         match (self.scheme, fragment) {
             (_, None) => {}
             (Scheme::Server, Some("insecure")) => self.refuse(UNVERIFIED),
-            // As Lettuce writes it. Behind a password it may be the rest of that.
+            // As Lettuce writes it. Behind a password it may be the rest of the password.
             (Scheme::Sentinels, Some(name))
-                if parameters.password.is_none() && parameters.sentinel_password.is_none() =>
+                if self.password.is_none() && self.sentinel_password.is_none() =>
             {
-                set(&mut parameters.service, name.to_owned())?;
+                set(&mut self.service, name.to_owned())?;
             }
             _ => return Err("has a `#`; in a password it is written %23".to_owned()),
         }
-        if self.scheme == Scheme::Server && parameters.service.is_some() {
+        if self.scheme == Scheme::Server && self.service.is_some() {
             self.refuse(SENTINELS);
             self.scheme = Scheme::Sentinels;
         }
-        let login = self.login(user, &mut parameters)?;
+        let login = self.login(user)?;
         let (site, database) = match self.scheme {
-            Scheme::Socket => (self.socket(hosts, user, path, &parameters)?, ""),
-            Scheme::Server | Scheme::Cluster => (self.server(hosts, &parameters)?, path),
-            Scheme::Sentinels => parameters.service(hosts, path)?,
+            Scheme::Socket => (self.socket(hosts, user, path)?, ""),
+            Scheme::Server | Scheme::Cluster => (self.server(hosts)?, path),
+            Scheme::Sentinels => self.service(hosts, path)?,
         };
-        let database = match (database.trim_matches('/'), parameters.database.as_deref()) {
-            // What stands behind the first of several may be the next.
+        let database = match (database.trim_matches('/'), self.database.as_deref()) {
+            // Behind the first of several hosts may be the next one, not a database.
             (_, None) if self.refused == Some(ALONE) => 0,
             (number, None) | ("", Some(number)) => database_number(number)?,
             (one, Some(other)) if one == other => database_number(one)?,
@@ -407,21 +422,20 @@ impl Reader {
         self.refused.get_or_insert(why);
     }
 
-    fn parameters(&mut self, query: &str) -> Result<Parameters, &'static str> {
-        let mut read = Parameters::default();
+    fn parameters(&mut self, query: &str) -> Result<(), &'static str> {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let mut node = None;
             // Clients differ: `sentinel_username`, `sentinelUsername`.
             let part = match &*name.to_ascii_lowercase().replace('_', "") {
-                "db" | "database" => &mut read.database,
-                "user" | "username" => &mut read.user,
-                "pass" | "password" => &mut read.password,
+                "db" | "database" => &mut self.database,
+                "user" | "username" => &mut self.user,
+                "pass" | "password" => &mut self.password,
                 "sentinelmasterid" | "sentinelservicename" | "servicename" | "mastername" => {
-                    &mut read.service
+                    &mut self.service
                 }
-                "sentineluser" | "sentinelusername" => &mut read.sentinel_user,
-                "sentinelpassword" => &mut read.sentinel_password,
+                "sentineluser" | "sentinelusername" => &mut self.sentinel_user,
+                "sentinelpassword" => &mut self.sentinel_password,
                 "node" | "addr" => &mut node,
                 "protocol" if ["3", "resp3"].contains(&value) => continue,
                 foreign => {
@@ -437,29 +451,25 @@ impl Reader {
             };
             let value = decode(value).filter(|value| !value.is_empty());
             set(part, value.ok_or("has a parameter that is empty or not percent-encoded UTF-8")?)?;
-            read.nodes.extend(node);
+            self.nodes.extend(node);
         }
-        Ok(read)
+        Ok(())
     }
 
-    /// That of the server. Sentinels have parameters of their own.
-    fn login(
-        &mut self,
-        text: &str,
-        parameters: &mut Parameters,
-    ) -> Result<Option<Credentials>, &'static str> {
+    /// The login for the server. That for sentinels is in parameters.
+    fn login(&mut self, text: &str) -> Result<Option<Credentials>, &'static str> {
         let (user, password) = text.split_once(':').unwrap_or((text, ""));
-        for (part, text) in [(&mut parameters.user, user), (&mut parameters.password, password)] {
+        for (part, text) in [(&mut self.user, user), (&mut self.password, password)] {
             let text = decode(text).ok_or("has credentials that are not percent-encoded UTF-8")?;
             if !text.is_empty() {
                 set(part, text)?;
             }
         }
-        match (parameters.user.take(), parameters.password.take()) {
+        match (self.user.take(), self.password.take()) {
             (None, None) => Ok(None),
             (user, Some(password)) => Ok(Some(Credentials { user, password })),
             (user, None) => {
-                // One word is a password to some clients, and a user to others.
+                // Some clients take one word for a password, others for a user.
                 let is_one_word = !text.is_empty() && !text.contains(':');
                 self.refuse(if is_one_word { ONE_WORD } else { "has a user without a password" });
                 let user = user.filter(|_| !is_one_word);
@@ -468,15 +478,15 @@ impl Reader {
         }
     }
 
-    fn server(&mut self, hosts: &str, parameters: &Parameters) -> Result<Site, String> {
+    fn server(&mut self, hosts: &str) -> Result<Site, String> {
         if self.scheme == Scheme::Cluster {
             self.refuse(CLUSTER);
         }
         let (first, others) = hosts.split_once(',').unwrap_or((hosts, ""));
-        if !others.is_empty() || !parameters.nodes.is_empty() {
+        if !others.is_empty() || !self.nodes.is_empty() {
             self.refuse(ALONE);
         }
-        if parameters.are_of_sentinels() {
+        if self.names_sentinels() {
             self.refuse(FOREIGN);
         }
         let (host, port) = if let Some(ipv6) = bracketed(first) {
@@ -491,49 +501,28 @@ impl Reader {
         Ok(Site::Server(host, port))
     }
 
-    fn socket(
-        &mut self,
-        hosts: &str,
-        user: &str,
-        path: &str,
-        parameters: &Parameters,
-    ) -> Result<Site, &'static str> {
+    fn socket(&mut self, hosts: &str, user: &str, path: &str) -> Result<Site, &'static str> {
         if !hosts.is_empty() && user.is_empty() {
             return Err("has a host, but a socket has none: its path begins with the third slash");
         }
-        if parameters.are_of_sentinels() || !parameters.nodes.is_empty() {
+        if self.names_sentinels() || !self.nodes.is_empty() {
             self.refuse(FOREIGN);
         }
         let path = decode(path).ok_or("has a path that is not percent-encoded UTF-8")?;
         let path = Some(path).filter(|path| path.len() > 1);
         path.map(Site::Socket).ok_or("has no path of a socket")
     }
-}
 
-/// What stands behind the question mark, in the words of any client.
-#[derive(Default)]
-struct Parameters {
-    database: Option<String>,
-    user: Option<String>,
-    password: Option<String>,
-    /// The name by which sentinels know the servers.
-    service: Option<String>,
-    sentinel_user: Option<String>,
-    sentinel_password: Option<String>,
-    /// Further servers, or sentinels.
-    nodes: Vec<String>,
-}
-
-impl Parameters {
-    fn are_of_sentinels(&self) -> bool {
+    fn names_sentinels(&self) -> bool {
         [&self.service, &self.sentinel_user, &self.sentinel_password].iter().any(|it| it.is_some())
     }
 
-    /// What only sentinels have, and the database.
+    /// The service of the sentinels, and the text of the database.
     fn service<'a>(&self, hosts: &str, path: &'a str) -> Result<(Site, &'a str), String> {
         let mut sentinels = Vec::new();
         for host in hosts.split(',').chain(self.nodes.iter().map(String::as_str)) {
             let sentinel = host_and_port(host, 26379)?;
+            // Two answers of one sentinel could be a majority.
             if sentinels.contains(&sentinel) {
                 return Err("names a sentinel twice, and each has one voice".to_owned());
             }
@@ -547,7 +536,7 @@ impl Parameters {
         if name.is_empty() {
             return Err("has no service: `/name` behind the sentinels".to_owned());
         }
-        // What sentinels allow.
+        // Sentinels allow no others.
         if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)) {
             let why = "has a service with characters other than letters, digits and `.-_`";
             return Err(why.to_owned());
@@ -569,13 +558,13 @@ fn set(part: &mut Option<String>, value: String) -> Result<(), &'static str> {
 
 fn host_and_port(text: &str, usual_port: u16) -> Result<(String, u16), String> {
     let unread = |why: &dyn fmt::Display| format!("has a host that cannot be read: {why}");
-    // They would end the host.
+    // For the url crate, these would end the host.
     if text.contains(['@', '/', '?', '#', '\\']) {
         return Err(unread(&"invalid character"));
     }
     let url = Url::parse(&format!("redis://{text}")).map_err(|why| unread(&why))?;
     let host = url.host_str().filter(|host| !host.is_empty()).ok_or("has no host")?;
-    // No name of a host has one, encoded or not.
+    // No name of a host has a percent sign, encoded or not.
     if host.contains('%') {
         return Err(unread(&"invalid character"));
     }
@@ -585,8 +574,8 @@ fn host_and_port(text: &str, usual_port: u16) -> Result<(String, u16), String> {
     }
 }
 
-/// An IPv6 address that has no brackets, in brackets. What is behind the last colon is its port
-/// where the rest is an address too.
+/// Puts an IPv6 address without brackets into brackets. The text behind the last colon is its port
+/// if the rest is an address too.
 fn bracketed(text: &str) -> Option<String> {
     let is_ipv6 = |text: &str| text.parse::<Ipv6Addr>().is_ok();
     match text.rsplit_once(':') {
@@ -606,7 +595,7 @@ fn database_number(text: &str) -> Result<u8, &'static str> {
     number.ok_or("has a database that is no number from 0 to 255")
 }
 
-/// Percent-encodes all but letters, digits, `-._~` and these.
+/// Percent-encodes all characters but letters, digits, `-._~` and `others`.
 fn encoded(text: &str, others: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -620,12 +609,13 @@ fn encoded(text: &str, others: &str) -> String {
     encoded
 }
 
-/// Undoes percent-encoding; `None` where it is broken or not UTF-8.
+/// Undoes percent-encoding. `None` if it is broken, or not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
     for part in parts {
         let (digits, rest) = part.split_at_checked(2)?;
+        // The standard library takes a sign before the digits.
         let digits = Some(digits).filter(|digits| !digits.starts_with('+'))?;
         bytes.push(u8::from_str_radix(digits, 16).ok()?);
         bytes.extend(rest.as_bytes());

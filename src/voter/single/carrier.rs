@@ -63,14 +63,12 @@ pub(super) enum Unanswered {
 }
 
 /// One connection to one server.
-#[derive(Debug)]
 pub(super) struct Carrier {
     client: Client,
     errors: Mutex<broadcast::Receiver<(Error, Option<Server>)>>,
 }
 
 /// fred's task that owns the socket: the connection is over when it ends, or is dropped.
-#[derive(Debug)]
 pub(super) struct Router(ConnectHandle);
 
 /// Why an address leads to no connection.

@@ -181,7 +181,6 @@ pub(super) async fn superseded(
 }
 
 /// A connection for questions.
-#[derive(Debug)]
 pub(in crate::voter) struct Inquirer {
     link: Arc<Link>,
     _router: Router,
@@ -216,7 +215,6 @@ impl Inquirer {
 }
 
 /// The primary that the sentinels name.
-#[derive(Debug)]
 pub(super) struct Primary {
     /// An IPv6 address is in brackets.
     host: String,

@@ -59,7 +59,6 @@ pub(super) const NO_BACKLOG: usize = 1;
 const CLOSED: &str = "connection closed";
 
 /// One connection to one server.
-#[derive(Debug)]
 pub(super) struct Link {
     pub(super) carrier: Carrier,
     /// Which server it goes to: `host:port`, or the path of a unix socket.
@@ -90,7 +89,6 @@ pub(super) struct Link {
 }
 
 /// What a server said of itself.
-#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Inspection {
     pub(super) identity: Identity,
     /// `None` if it does not tell its time.
@@ -106,7 +104,6 @@ pub(super) struct Inspection {
 }
 
 /// The answer to a `WAIT`.
-#[derive(Debug)]
 struct Acknowledged {
     /// The number of the last script that left before the `WAIT`. The answer holds for all before.
     about: u64,
@@ -128,7 +125,9 @@ impl Link {
         let place: Arc<str> = place(&config).into();
         let ServerConfig::Centralized { server } = config.server.clone() else {
             let connecting = Self::connect_at(config, place, patience, backlog);
-            return connecting.await.map_err(|failure| failure.why.unwrap_or_else(closed));
+            return connecting
+                .await
+                .map_err(|failure| failure.why.unwrap_or_else(|| CLOSED.into()));
         };
         let Ok(found) = time::timeout(patience, addresses(&server.host, latest)).await else {
             let (host, patience) = (server.host, Rounded(patience));
@@ -150,7 +149,7 @@ impl Link {
                 }
             }
         }
-        Err(why.unwrap_or_else(closed))
+        Err(why.unwrap_or_else(|| CLOSED.into()))
     }
 
     async fn connect_at(
@@ -175,7 +174,7 @@ impl Link {
             sent: AtomicU64::new(0),
             acknowledged: Arc::new(tokio::sync::Mutex::new(nothing)),
             trusted: Mutex::default(),
-            trouble: Mutex::new(closed()),
+            trouble: Mutex::new(CLOSED.into()),
         });
         Ok((link, router))
     }
@@ -290,10 +289,6 @@ impl Link {
             _ => true,
         }
     }
-}
-
-fn closed() -> Reason {
-    CLOSED.into()
 }
 
 /// The host of an address, with the zone of an IPv6 address that has one.

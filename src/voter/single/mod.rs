@@ -212,7 +212,7 @@ impl Node for SingleNode {
 }
 
 /// Sends scripts by the connection that stands: at most once, in order, answered by their deadline.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(in crate::voter) struct Runner {
     pub(in crate::voter) gate: Gate,
     order: Order,
@@ -402,7 +402,7 @@ impl Runner {
 }
 
 /// Lets scripts leave while a connection stands on which the server has said who it is.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(in crate::voter) struct Gate(watch::Sender<GateState>);
 
 /// The connection, or why there is none. `None` until the first attempt to connect has ended.
@@ -477,7 +477,7 @@ fn is_open_for(state: &GateState, link: &Arc<Link>) -> bool {
 // more, it has run nothing. The request may be sent again, unless a later one of its party left
 // meanwhile: an acquire behind its own undo would leave a vote that nobody wants (law 6), and an
 // undo behind the next attempt would take a vote on which that attempt relies.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(in crate::voter) struct Order {
     /// How many calls have left.
     count: AtomicU64,
