@@ -1,4 +1,4 @@
-//! A machine on which clients of embedded voters run, and on which a test does what operating
+//! A machine for clients of embedded voters. A test stalls, suspends or kills it, as operating
 //! systems, hypervisors and power cuts do.
 
 use std::{
@@ -50,7 +50,7 @@ pub struct Machine(Arc<MachineInner>);
 struct MachineInner {
     label: Arc<str>,
     true_time: Clock,
-    /// Timers that wait were set for the rate before.
+    /// Wakes the timers, which were set for the rate before.
     rate_changed: Notify,
     state: Mutex<MachineState>,
 }
@@ -59,29 +59,31 @@ struct MachineInner {
 struct MachineState {
     condition: MachineCondition,
     clock: Rate,
-    /// By how many microseconds its wall clock was put forward, or back.
+    /// By how many microseconds the wall clock was set forward, or back.
     wall_ahead_micros: i64,
-    /// For how long it was suspended so far, by its own clock.
+    /// How long the machine was suspended so far, by its own clock.
     slept: Duration,
-    /// Its tasks, by number, with what wakes each.
+    /// The waker of each task, by its number.
+    // Sorted, so that a simulation wakes them in the same order in each run.
     tasks: BTreeMap<u64, Waker>,
-    counted: u64,
+    /// How many tasks there have been.
+    count: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MachineCondition {
     Running,
     Stalled,
-    /// Since this moment of its own clock.
+    /// Since this moment of the machine's own clock.
     Suspended(Moment),
     Dead,
 }
 
-/// A clock that runs faster or slower than the true time; never backwards.
+/// A clock that runs faster or slower than the true time, but never backwards.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     ppm: i32,
-    /// The true time at which it began to run so, and what it showed then.
+    /// The true time at which this rate began, and what the clock showed then.
     since: Duration,
     showed: Duration,
 }
@@ -96,7 +98,7 @@ impl Machine {
             wall_ahead_micros: 0,
             slept: Duration::ZERO,
             tasks: BTreeMap::new(),
-            counted: 0,
+            count: 0,
         };
         Self(Arc::new(MachineInner {
             label: label.into().into(),
@@ -106,29 +108,27 @@ impl Machine {
         }))
     }
 
-    /// Its name.
+    /// The machine's name.
     pub fn label(&self) -> &str {
         &self.0.label
     }
 
-    /// Runs code on this machine: nothing of it happens while the machine stands still, and it is
-    /// dropped unfinished when the machine is killed; then this never completes.
+    /// Runs code on this machine. The code stands still with the machine. If the machine is killed,
+    /// the code is dropped unfinished, and this never completes.
     pub fn run<F: Future>(&self, task: F) -> impl Future<Output = F::Output> + use<F> {
         let number = self.with_state(|state| {
-            state.counted += 1;
-            state.counted
+            state.count += 1;
+            state.count
         });
         OnMachine { machine: self.clone(), number, task: Some(Box::pin(task)) }
     }
 
-    /// Stops all its tasks, while its clocks run on: a long pause of the scheduler, of a garbage
-    /// collector, of a debugger.
+    /// Stops all tasks, while the clocks go on: a long pause by a scheduler or a debugger.
     pub fn stall(&self) {
         self.stand_still(|_| MachineCondition::Stalled);
     }
 
-    /// Stops all its tasks and the clock that timers run by; the clock that leases are measured by
-    /// runs on: a closed lid.
+    /// Stops all tasks and the timers, while the clock of leases goes on: a closed lid.
     pub fn suspend(&self) {
         self.stand_still(MachineCondition::Suspended);
     }
@@ -157,8 +157,8 @@ impl Machine {
         woken.into_values().for_each(Waker::wake);
     }
 
-    /// Ends all its tasks without another step, as a power cut does. What they had sent still
-    /// arrives; guards that they held release nothing.
+    /// Ends all tasks without another step, as a power cut does. Requests that they have sent still
+    /// arrive. Guards that they held release nothing.
     pub fn kill(&self) {
         let woken = self.with_state(|state| {
             state.condition = MachineCondition::Dead;
@@ -167,21 +167,21 @@ impl Machine {
         woken.into_values().for_each(Waker::wake);
     }
 
-    /// Whether it runs: it was not stalled, suspended or killed, or goes on again.
+    /// Whether the machine runs: it is not stalled, suspended or killed.
     pub fn is_running(&self) -> bool {
         self.with_state(|state| state.condition == MachineCondition::Running)
     }
 
-    /// Lets its clocks run faster than the true time by so many millionths, or slower, from now on;
-    /// at -1 000 000 and below they stand still.
+    /// From now on, the clocks run faster than the true time by this many millionths, or slower if
+    /// it is negative. At -1 000 000 and below they stand still.
     pub fn set_clock_rate(&self, ppm: i32) {
         let now = self.true_time();
         self.with_state(|state| state.clock.change(ppm, now));
         self.0.rate_changed.notify_waiters();
     }
 
-    /// Sets its wall clock forward by so many microseconds, or back where that is negative, but not
-    /// to before 1970. Leases are measured by another clock.
+    /// Sets the wall clock forward by this many microseconds, or back if it is negative, but not to
+    /// before 1970. Leases are measured by another clock.
     pub fn jump_wall_clock(&self, micros: i64) {
         let unset_micros = i64::try_from(self.unset_wall().as_micros()).unwrap_or(i64::MAX);
         self.with_state(|state| {
@@ -190,7 +190,7 @@ impl Machine {
         });
     }
 
-    /// What its wall clock would show if nobody had set it.
+    /// The time that the wall clock would show if nobody had set it.
     fn unset_wall(&self) -> Duration {
         EPOCH + self.now().since(Moment::BEGINNING)
     }
@@ -208,7 +208,7 @@ impl Machine {
         self.with_state(|state| Moment::BEGINNING + state.clock.shows(now))
     }
 
-    /// Completes after so much time of the clock that stands still in a suspension.
+    /// Sleeps by the clock that stands still during a suspension, as timers of a system do.
     pub(super) async fn sleep(&self, length: Duration) {
         let due = self.awake() + length;
         loop {
@@ -227,7 +227,7 @@ impl Machine {
         }
     }
 
-    /// How long it has not been suspended; to be asked while it is not.
+    /// How long the machine has been awake. To be called while it is.
     fn awake(&self) -> Duration {
         let now = self.true_time();
         self.with_state(|state| state.clock.shows(now).saturating_sub(state.slept))
@@ -251,24 +251,25 @@ impl fmt::Debug for Machine {
 impl Rate {
     const TRUE: Self = Self { ppm: 0, since: Duration::ZERO, showed: Duration::ZERO };
 
-    /// What the clock shows at a true time.
+    /// The time that the clock shows at a true time.
     fn shows(self, at: Duration) -> Duration {
         let passed = at.saturating_sub(self.since).as_nanos() * self.per_million() / 1_000_000;
         self.showed.saturating_add(Duration::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX)))
     }
 
-    /// How far it goes on in a million of true time.
+    /// How many units the clock goes on in a million units of true time.
     fn per_million(self) -> u128 {
         u128::try_from(1_000_000 + i64::from(self.ppm)).unwrap_or(0)
     }
 
-    /// Runs at another rate from a true time on.
+    /// Sets another rate from a true time on.
     fn change(&mut self, ppm: i32, at: Duration) {
         *self = Self { ppm, since: at, showed: self.shows(at) };
     }
 
-    /// How long it truly takes the clock to go on so far.
+    /// How much true time passes until the clock has gone on by `length`.
     fn takes(self, length: Duration) -> Duration {
+        // Rounded up: a timer that ends too soon would be set again and again for nothing.
         let nanos = (length.as_nanos() * 1_000_000).div_ceil(self.per_million().max(1));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
@@ -278,7 +279,7 @@ impl Rate {
 struct OnMachine<F> {
     machine: Machine,
     number: u64,
-    /// Boxed, to be dropped where it stands.
+    // Boxed, so that `poll` can take it out and drop it, though it is pinned.
     task: Option<Pin<Box<F>>>,
 }
 
@@ -296,7 +297,7 @@ impl<F: Future> Future for OnMachine<F> {
         match (condition, &mut self.task) {
             (MachineCondition::Running, Some(task)) => task.as_mut().poll(context),
             (MachineCondition::Dead, task) => {
-                // Outside the machine's lock: what is dropped may come back to it.
+                // Outside of the machine's mutex: the drop of a task may read its clock.
                 drop(task.take());
                 Poll::Pending
             }

@@ -1,10 +1,13 @@
-//! The one place that reads the time, and starts what runs by it.
+//! The only place that reads the time.
 //!
-//! Validity is counted on a clock that no step of the wall clock can move. On Linux it runs on
-//! while the machine sleeps, and does not run slow while the wall clock is being set right
-//! (`CLOCK_BOOTTIME` or `CLOCK_MONOTONIC_RAW`, whichever has gone on further). Elsewhere it is the
-//! monotonic clock. Nothing puts it forward: where voters show that it stood still, leases end
-//! sooner.
+//! Leases are measured by a clock that does not move when the wall clock is set. On Linux it goes
+//! on while the machine sleeps, and does not slow down while the wall clock is corrected: it
+//! follows `CLOCK_BOOTTIME` or `CLOCK_MONOTONIC_RAW`, whichever goes further. On other systems it
+//! is the monotonic clock.
+
+// Voters may show that this clock stood still, as when a hypervisor paused the machine. Then leases
+// end sooner, but the clock is not put forward. That would end quarantines early if in truth the
+// clocks of some voters were set, and two clients held a lock.
 
 #[cfg(feature = "embedded")]
 mod machine;
@@ -20,21 +23,23 @@ pub(crate) use crate::proto::Moment;
 #[cfg(feature = "embedded")]
 pub use machine::Machine;
 
-/// Where a client takes its time from.
+/// The source of a client's time.
 #[derive(Clone, Debug)]
 pub(crate) enum Clock {
-    /// The machine's clock.
+    /// The clock of the system.
     System,
     /// Tokio's clock, which tests can pause; for voters inside the process.
     #[cfg(feature = "embedded")]
     Tokio(tokio::time::Instant),
-    /// A machine that tests stall, suspend and kill; its time is made of tokio's.
+    /// The clock of a machine that tests stall, suspend and kill.
     #[cfg(feature = "embedded")]
     Machine(Machine),
 }
 
 impl Clock {
-    /// After a suspend timers are late by what is left of this step, though no decision is.
+    /// The longest sleep between two looks at the clock.
+    // Tokio's timers stand still while the machine sleeps. After that a timer is late by up to this
+    // step, which is the half second that guarantee 2 names. `is_held` needs no timer.
     const STEP: Duration = Duration::from_millis(500);
 
     #[cfg(feature = "embedded")]
@@ -57,8 +62,9 @@ impl Clock {
         }
     }
 
-    /// What the wall clock shows, since 1970. It may be wrong and may be set: tokens grow by it,
-    /// and nothing is timed by it.
+    /// The time since 1970 that the wall clock shows.
+    // It may be wrong, and may be set. So no lease is measured by it; only tokens begin with it
+    // (design 7).
     pub(crate) fn wall(&self) -> Duration {
         match self {
             Self::System => system_wall(),
@@ -69,7 +75,6 @@ impl Clock {
         }
     }
 
-    /// The machine that it is the clock of, if of one.
     #[cfg(feature = "embedded")]
     pub(crate) fn machine(&self) -> Option<&Machine> {
         match self {
@@ -78,7 +83,7 @@ impl Clock {
         }
     }
 
-    /// Starts a task of a client, on the runtime on which it lives; stopped with the machine.
+    /// Starts a task of a client on a runtime. The task stops with the machine.
     pub(crate) fn spawn(&self, runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
         match self {
             #[cfg(feature = "embedded")]
@@ -94,14 +99,13 @@ impl Clock {
             if left.is_zero() {
                 return;
             }
-            // Tokio's timers stand still while the machine sleeps: look at the clock now and then.
             let length = match self {
                 Self::System => left.min(Self::STEP),
                 #[cfg(feature = "embedded")]
                 Self::Tokio(_) => left,
                 #[cfg(feature = "embedded")]
                 Self::Machine(machine) => {
-                    // Boxed: other clocks need no room for it.
+                    // Boxed, so that the futures of other clocks keep no room for it.
                     Box::pin(machine.sleep(left.min(Self::STEP))).await;
                     continue;
                 }
@@ -111,34 +115,35 @@ impl Clock {
         }
     }
 
-    /// What this comes to; `None` if it has not by `until`.
+    /// The output of `work`; `None` if it has none by `until`.
     pub(crate) async fn in_time<T>(
         &self,
         until: Moment,
         work: impl Future<Output = T>,
     ) -> Option<T> {
         tokio::select! {
+            // Work that is done as its time ends counts as done, in every run of a simulation.
             biased;
             done = work => Some(done),
             () = self.sleep_until(until) => None,
         }
     }
 
-    /// Completes when so much time has passed since this was called.
+    /// Completes when this much time has passed since the call, not since the first poll.
     pub(crate) fn sleep(&self, length: Duration) -> impl Future<Output = ()> {
         self.sleep_until(self.now() + length)
     }
 }
 
-/// Whether timers can be made on a runtime. Tokio panics where they cannot, and has no other way to
-/// say so.
+/// Whether a runtime has timers.
 pub(crate) fn has_timer(runtime: &Handle) -> bool {
     let _inside = runtime.enter();
+    // Tokio panics if it has none, and has no other way to say so. Asked at connect, so that the
+    // error names the cure, and not at the first call that waits.
     panic::catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 
-/// What the wall clocks of embedded voters, and of the machines of their clients, show when they
-/// begin.
+/// The time that the wall clocks of embedded voters and of machines show at the beginning.
 #[cfg(feature = "embedded")]
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
@@ -160,7 +165,7 @@ fn system_now() -> Moment {
         let part = |value: i64| u64::try_from(value).unwrap_or(0);
         Duration::from_secs(part(now.tv_sec)) + Duration::from_nanos(part(now.tv_nsec))
     };
-    // One after the other.
+    // In this order: the second reading of the raw clock then shows how long both readings took.
     let raw = shown(ClockId::MonotonicRaw);
     let boot = shown(ClockId::Boottime);
     let raw_after = || shown(ClockId::MonotonicRaw);

@@ -1,9 +1,9 @@
-//! Time that no correction of the clock makes run slow.
-//!
-//! A time service that sets a clock right by making it run slower also slows `CLOCK_BOOTTIME`, by
-//! up to 8.3% with chrony's defaults. `CLOCK_MONOTONIC_RAW` is never corrected, and stands still
-//! while the machine sleeps. Elapsed time is the longer of the two, so that trust in a lease never
-//! ends late by either.
+//! A clock that no correction slows down.
+
+// A time service corrects a clock by making it run slower, and `CLOCK_BOOTTIME` with it: by up to
+// 8.3 % with chrony's defaults, while clients allow for a drift of 1 %. `CLOCK_MONOTONIC_RAW` is
+// never corrected, but stands still while the machine sleeps. The longer of the two is the elapsed
+// time, so that trust in a lease never ends late by either (law 2).
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-/// What both clocks showed, first the raw one.
+/// A reading of both clocks, first of the raw one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     pub(super) raw: Duration,
@@ -27,13 +27,15 @@ impl Reading {
     }
 }
 
-/// One clock made of two. Many threads read it at once, and none waits for another.
+/// One clock made of two.
+// Atomics, because it is read many times for each lock, from many threads. Under a mutex of the
+// process these readings waited for each other.
 #[derive(Debug)]
 pub(super) struct Steady {
-    /// By how much the raw clock has got ahead, in all: never less than before.
+    /// By how much the raw clock has gained on the other, in all. Never falls.
     ahead: AtomicI64,
-    /// What `ahead` was at the last checkpoint, less how far the clocks were apart then. What has
-    /// got ahead since is what this and how far they are apart now come to.
+    /// `ahead` at the last checkpoint, less how far the clocks were apart then. With how far they
+    /// are apart now, this gives `ahead` now.
     base: AtomicI64,
     /// When the next checkpoint is due, by either clock.
     due: [AtomicU64; 2],
@@ -41,28 +43,30 @@ pub(super) struct Steady {
 }
 
 impl Steady {
-    /// From one checkpoint to the next. Of a sleep and a correction within one of these steps only
-    /// the longer counts.
+    /// The time from one checkpoint to the next.
+    // Without checkpoints, an hour of sleep would make up for a later correction: only the longer
+    // of the two would count. Within one step that still is so, which is at most this long.
     const STEP: Duration = Duration::from_secs(1);
 
-    /// A reading that took longer is no checkpoint: what the thread lost between the two clocks
-    /// would be counted once more with each.
+    /// The longest that a reading of a checkpoint may take.
+    // If the thread loses the processor between the two clocks, they seem to be further apart. Each
+    // checkpoint would add that time once more, and the clock would run fast.
     const CLOSE: Duration = Duration::from_micros(20);
 
     pub(super) const fn new() -> Self {
         Self {
             ahead: AtomicI64::new(0),
-            // Nothing has got ahead before the first checkpoint.
+            // So low that nothing is gained before the first checkpoint.
             base: AtomicI64::new(i64::MIN / 2),
             due: [AtomicU64::new(0), AtomicU64::new(0)],
             checkpoint: Mutex::new(()),
         }
     }
 
-    /// The time by a new reading: never before an earlier one, and from each on never less than
-    /// either clock has gone on. `raw_after`: what the raw clock shows now.
+    /// The time by a new reading. It is never before an earlier one, and since each earlier one it
+    /// has gone on at least as far as either clock. `raw_after`: reads the raw clock again.
     pub(super) fn read(&self, reading: Reading, raw_after: impl FnOnce() -> Duration) -> Duration {
-        // What it was once ahead has passed, also where the other one makes up for it.
+        // The gain stays if the other clock catches up later: that time has passed all the same.
         let got_ahead = self.base.load(Ordering::Acquire) + reading.apart();
         let mut ahead = self.ahead.load(Ordering::Acquire);
         if got_ahead > ahead {
@@ -76,11 +80,11 @@ impl Steady {
         boot + Duration::from_nanos(ahead.unsigned_abs())
     }
 
-    /// Makes a checkpoint of a reading, unless another thread makes one or it took too long; the
-    /// first one in any case, as before it nothing is counted.
+    /// Makes a checkpoint of a reading, unless another thread makes one, or the reading took long.
     fn check(&self, reading: Reading, raw_after: impl FnOnce() -> Duration) {
         let Ok(_only) = self.checkpoint.try_lock() else { return };
         let Reading { raw, boot } = reading;
+        // The first one however long it took: before it, the raw clock gains nothing.
         let is_first = self.due[1].load(Ordering::Acquire) == 0;
         if is_first || raw_after().saturating_sub(raw) <= Self::CLOSE {
             let ahead = self.ahead.load(Ordering::Acquire);
