@@ -1,7 +1,8 @@
-//! The log: a thread of its own tells all events, in their order.
-//!
-//! A subscriber of `tracing` may write to a disk that hangs, or to a pipe that nobody reads. No
-//! lock waits for that.
+//! The log: a thread of its own passes all events to the subscribers, in their order.
+
+// A subscriber of `tracing` may write to a disk that hangs, or to a pipe that nobody reads. When
+// events were written where they arose, one that took 15 s cost every lock (guarantee 5, test
+// `a_log_that_blocks_costs_no_lock_on_the_thread_of_the_clients`).
 
 use std::{
     io,
@@ -22,12 +23,14 @@ use tracing::{
 
 use crate::sync::PerProcess;
 
-/// The most events in the queue: enough to log the loss of ten thousand locks at once.
+/// The most events in the queue.
+// Enough for the loss of ten thousand locks at once. A log that hangs for good takes no more memory
+// than this.
 const MOST: usize = 16_384;
 
 static QUEUE: PerProcess<Option<LogQueue>> = PerProcess::new();
 
-/// What the thread is still to tell.
+/// The entries for the thread of the log.
 struct LogQueue {
     entries: Sender<LogEntry>,
     backlog: Arc<Backlog>,
@@ -35,9 +38,9 @@ struct LogQueue {
 
 #[derive(Default)]
 struct Backlog {
-    /// How many entries have not been told yet.
+    /// How many entries are not written yet.
     waiting: AtomicUsize,
-    /// How many events found no room since that was last told.
+    /// How many events found no room since this was last written.
     missing: AtomicU64,
 }
 
@@ -46,11 +49,11 @@ struct LogEntry {
     tell: Box<dyn FnOnce() + Send>,
 }
 
-/// Waits until the subscribers have been told all events so far, and no longer than `limit`.
-/// Whether they have been told.
+/// Waits until the subscribers have all events so far, but no longer than `limit`. Returns whether
+/// they have them.
 ///
-/// For the end of a program that has no client to [close](crate::Quorate::close), which does this
-/// too. It blocks its thread.
+/// For the end of a program without a client. [`close`](crate::Quorate::close) does this too. It
+/// blocks the thread.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -59,7 +62,7 @@ struct LogEntry {
 pub fn flush(limit: Duration) -> bool {
     let (done, told) = mpsc::channel();
     is_told() || {
-        // Whoever waited may have gone.
+        // After the limit, nobody receives this.
         let say = move || {
             let _ = done.send(());
         };
@@ -68,7 +71,7 @@ pub fn flush(limit: Duration) -> bool {
     }
 }
 
-/// Completes when all events so far have been told.
+/// Completes when the subscribers have all events so far.
 pub(crate) async fn until_told() {
     if !is_told() {
         let (done, told) = oneshot::channel::<()>();
@@ -77,25 +80,26 @@ pub(crate) async fn until_told() {
     }
 }
 
-/// Has an event told soon. To be called under the mutex of what it tells of, where others could
-/// come between: this calls no subscriber, and takes no other mutex.
+/// Queues an event for the thread of the log.
+// This calls no subscriber, and takes no mutex but its own. So callers may have the mutex of what
+// the event is about, which keeps events in the order in which things happened.
 pub(crate) fn tell(event: impl FnOnce() + Send + 'static) {
     queue(event, Some(MOST));
 }
 
-/// The same for one that arises in a task of a caller, and in its span. This asks the subscriber
-/// for the span: not to be called under a mutex.
+/// The same for an event in the span of a caller's task. Not to be called under a mutex.
+// It asks the subscriber for the span, which may block.
 pub(crate) fn tell_here(event: impl FnOnce() + Send + 'static) {
     let span = Span::current();
     tell(move || span.in_scope(event));
 }
 
-/// A span that begins and ends on the thread of the log, as the events in it do.
+/// A span that begins and ends on the thread of the log, like its events.
 #[derive(Debug)]
 pub(crate) struct LogSpan(Option<Arc<OnceLock<Span>>>);
 
 impl LogSpan {
-    /// One of level debug; none where nobody listens to those.
+    /// Begins a span of level debug, if any subscriber wants that level.
     pub(crate) fn begin(make: impl FnOnce() -> Span + Send + 'static) -> Self {
         if LevelFilter::current() < LevelFilter::DEBUG {
             return Self(None);
@@ -106,20 +110,20 @@ impl LogSpan {
         Self(Some(span))
     }
 
-    /// Has an event told soon; it takes the span as its parent.
+    /// Queues an event with this span as its parent.
     pub(crate) fn tell(&self, event: impl FnOnce(Option<Id>) + Send + 'static) {
         let span = self.0.clone();
         tell(move || event(span.and_then(|span| span.get()?.id())));
     }
 
-    /// What came of it.
+    /// Ends the span with an outcome.
     pub(crate) fn end(mut self, outcome: &'static str) {
         self.close(Some(outcome));
     }
 
     fn close(&mut self, outcome: Option<&'static str>) {
         let Some(span) = self.0.take() else { return };
-        // It has a beginning, so there is room for its end.
+        // Also if the queue is full: a subscriber would keep a span without an end for ever.
         let end = move || {
             if let (Some(span), Some(outcome)) = (span.get(), outcome) {
                 span.record("outcome", outcome);
@@ -135,9 +139,9 @@ impl Drop for LogSpan {
     }
 }
 
-/// Puts an entry at the end of the queue, unless `most` are there.
+/// Puts an entry at the end of the queue, unless `most` entries are there.
 fn queue(tell: impl FnOnce() + Send + 'static, most: Option<usize>) {
-    // Dropped behind the mutex where it finds no room.
+    // If it finds no room, it is dropped after the mutex is free: with it may go a subscriber.
     let entry = LogEntry { listener: listener(), tell: Box::new(tell) };
     let mut queue = QUEUE.lock();
     if queue.is_none() {
@@ -149,13 +153,13 @@ fn queue(tell: impl FnOnce() + Send + 'static, most: Option<usize>) {
     drop(queue);
 }
 
-/// Who listens where an event arises. `None`: nobody listens there alone, as on the thread of the
-/// clients; then it is who listens to the whole process.
+/// The subscriber of the thread on which an event arises. `None` on threads without one, such as
+/// that of the clients: then the subscriber of the process gets the event.
 fn listener() -> Option<Dispatch> {
     dispatcher::get_default(|here| (!here.is::<NoSubscriber>()).then(|| here.clone()))
 }
 
-/// Nothing finds its way into the queue before this is dropped.
+/// Keeps the queue locked until this is dropped.
 #[cfg(test)]
 pub(crate) fn hold_up() -> Box<dyn std::any::Any> {
     Box::new(QUEUE.lock())
@@ -175,7 +179,7 @@ impl LogQueue {
         Ok(Self { entries, backlog })
     }
 
-    /// Fails where there is no room.
+    /// Gives the entry back if there is no room.
     fn push(&self, entry: LogEntry, most: Option<usize>) -> Result<(), LogEntry> {
         let Backlog { waiting, missing } = &*self.backlog;
         if most.is_some_and(|most| waiting.load(Ordering::Relaxed) >= most) {

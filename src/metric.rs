@@ -1,9 +1,9 @@
 //! Every metric: name, type, unit, help, labels and buckets.
 //!
-//! Recorded by the [`metrics`] facade, by these names. **Tell the recorder the
-//! [`buckets`] of the histograms.** The Prometheus exporter writes a histogram without buckets as a
-//! summary, and says nothing: the dashboard and the alerts that come with this crate then stay
-//! empty. `examples/web/service.rs` has this as it runs:
+//! They are recorded by the [`metrics`] facade, by these names. **Give the recorder the [`buckets`]
+//! of the histograms.** Otherwise the Prometheus exporter writes histograms as summaries, without a
+//! warning, and the dashboard and the alerts of this crate stay empty. `examples/web/service.rs`
+//! has this as it runs:
 //!
 //! ```text
 //! use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
@@ -15,7 +15,7 @@
 //! let page = prometheus.install_recorder()?; // `page.render()` is what Prometheus reads
 //! ```
 //!
-//! [`ALL`] has everything else that there is to know about each metric.
+//! [`ALL`] describes each metric.
 
 use std::sync::Arc;
 
@@ -23,33 +23,34 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Metric {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// How it is counted.
+    /// Its kind.
     pub kind: MetricKind,
-    /// What it is counted in. Ratios are from 0 to 1.
+    /// Its unit. Ratios are from 0 to 1.
     pub unit: MetricUnit,
-    /// One line about it.
+    /// A description in one line.
     pub help: &'static str,
-    /// What tells its series apart.
+    /// The labels of its series.
     pub labels: &'static [Label],
-    /// The upper bounds of a histogram's buckets; empty for anything else.
+    /// The upper bounds of a histogram's buckets; empty for other kinds.
     pub buckets: &'static [f64],
 }
 
-/// What a metric is counted in.
+/// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricUnit {
-    /// Things, or a share of all of them.
+    /// A number of things, or a share of all of them.
     Count,
-    /// Seconds, with parts of them.
+    /// Seconds, with fractions.
     Seconds,
 }
 
 impl MetricUnit {
-    /// By Prometheus' habit the name ends with the unit.
+    /// The unit of the metric with this name.
     const fn of(name: &str) -> Self {
+        // Prometheus' convention: the name ends with the unit. So the table does not repeat it.
         if let [.., b'_', b's', b'e', b'c', b'o', b'n', b'd', b's'] = name.as_bytes() {
             return Self::Seconds;
         }
@@ -57,18 +58,20 @@ impl MetricUnit {
     }
 }
 
-/// How a metric is counted.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricKind {
-    /// Only grows. Each begins at zero, so that the first event is seen as an increase. Those with
-    /// the label `kind` begin when a client first asks for a lock of that kind, [`OBSERVED`] with
-    /// the first observer, and all others when a client connects. Those of
-    /// [named](crate::Builder::named_metrics) locks begin with their first event.
+    /// Only grows. It begins at zero, so that the first event shows as an increase:
+    ///
+    /// - with the label `kind`: when a client first asks for a lock of that kind,
+    /// - [`OBSERVED`]: with the first observer,
+    /// - for a [named](crate::Builder::named_metrics) lock: with its first event,
+    /// - otherwise: when a client connects.
     Counter,
     /// Goes up and down.
     Gauge,
-    /// Counts values by buckets.
+    /// Sorts values into buckets.
     Histogram,
 }
 
@@ -76,10 +79,10 @@ pub enum MetricKind {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Label {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// All that there are. Empty: the addresses of the voters, or the locks that were
-    /// [named](crate::Builder::named_metrics).
+    /// All values. Empty if the values are the addresses of the voters, or the
+    /// [named](crate::Builder::named_metrics) locks.
     pub values: &'static [&'static str],
 }
 
@@ -94,7 +97,7 @@ const HOLDS: &[f64] = &[
     14_400.0, 86_400.0,
 ];
 const COUNTS: &[f64] = &[1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 50.0, 100.0, 1_000.0];
-/// Finer where it is getting close.
+// Finer at the low end: a renewal with a tenth of its validity left is a lock that is nearly lost.
 const RATIOS: &[f64] = &[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0];
 
 const fn label(name: &'static str, values: &'static [&'static str]) -> Label {
@@ -145,7 +148,7 @@ const fn histogram(buckets: &'static [f64]) -> Metric {
     Metric { kind: MetricKind::Histogram, buckets, ..COUNTER }
 }
 
-/// Makes a constant with the name of each metric, and the list of all.
+/// Makes a constant with the name of each metric, and the list of all metrics.
 macro_rules! metrics {
     ($($constant:ident = $name:literal: $kind:expr, [$($label:ident),*], $help:literal;)*) => {
         $(
@@ -153,7 +156,7 @@ macro_rules! metrics {
             pub const $constant: &str = $name;
         )*
 
-        /// All there are.
+        /// All metrics.
         pub const ALL: &[Metric] = &[$({
             let (unit, labels) = (MetricUnit::of($name), &[$($label),*]);
             Metric { name: $name, unit, help: $help, labels, ..$kind }
@@ -242,7 +245,7 @@ pub fn buckets() -> impl Iterator<Item = (&'static str, &'static [f64])> {
     histograms.map(|metric| (metric.name, metric.buckets))
 }
 
-/// Tells the installed recorder every unit and help text.
+/// Gives the installed recorder the unit and the help text of each metric.
 pub(crate) fn describe() {
     for Metric { name, kind, unit, help, .. } in ALL.iter().copied() {
         let unit = match unit {
@@ -257,7 +260,9 @@ pub(crate) fn describe() {
     }
 }
 
-/// The locks that metrics may name: the names themselves, and with a `*` at the end beginnings.
+/// The locks that metrics may name: names, or beginnings of names with a `*` at the end.
+// A list, as each name makes a set of series: with all names, a user of the service could make a
+// million of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NamedLocks(Vec<Arc<str>>);
 
@@ -270,7 +275,7 @@ impl NamedLocks {
         self.0.len()
     }
 
-    /// What a lock is called in metrics, and which of the names that is.
+    /// The first entry that fits a lock, with its number.
     pub(super) fn of(&self, lock: &str) -> Option<(usize, &Arc<str>)> {
         self.0.iter().enumerate().find(|(_, name)| match name.strip_suffix('*') {
             Some(beginning) => lock.starts_with(beginning),

@@ -1,10 +1,9 @@
 //! Mutants: bugs that stand in the code on purpose, each beside the rule that it breaks.
 //!
-//! `crate::mutant!(..)` with the name of a mutant is the constant `false`, and the compiler leaves
-//! nothing of the mutant. Only the hunt compiles the library with `--cfg quorate_mutants`. A mutant
-//! is then alive if the environment variable `QUORATE_MUTANT` has its name. `tests/proofs/mutants`
-//! lists all mutants and shows that the simulation finds each. A refactor moves a mutant with its
-//! rule.
+//! `crate::mutant!(..)` with the name of a mutant is the constant `false`, so the compiler removes
+//! the mutant. Only the hunt compiles the library with `--cfg quorate_mutants`: then the mutant is
+//! alive that the environment variable `QUORATE_MUTANT` names. `tests/proofs/mutants` lists all
+//! mutants and shows that the simulation finds each. If you move a rule, move its mutant with it.
 
 /// Whether this mutant is alive.
 #[cfg(not(quorate_mutants))]
@@ -26,11 +25,11 @@ pub(crate) use mutant;
 
 #[cfg(quorate_mutants)]
 thread_local! {
-    // Several models run at once, each on threads of its own.
+    // For each thread: several models run at once, each on threads of its own.
     static WOKEN: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
 }
 
-/// From here on this one is alive on this thread: for the models, which run in one process.
+/// Makes a mutant alive on this thread: for the models, which run in one process.
 #[cfg(quorate_mutants)]
 pub fn wake(name: Option<&'static str>) {
     WOKEN.set(name);
@@ -43,11 +42,11 @@ pub(crate) fn is_alive(name: &str) -> bool {
         || ALIVE.get_or_init(|| std::env::var("QUORATE_MUTANT").ok()).as_deref() == Some(name)
 }
 
-/// A script that embedded voters run with another text in it: its name, the text, the other text.
+/// The name of a script, a text in it, and the text that embedded voters run instead.
 #[cfg(quorate_mutants)]
 static REWRITTEN: std::sync::OnceLock<[&str; 3]> = std::sync::OnceLock::new();
 
-/// From here on this text of a script is another one, in the whole process.
+/// Replaces a text of a script in the whole process.
 #[cfg(quorate_mutants)]
 pub fn rewrite(script: &'static str, text: &'static str, other: &'static str) {
     REWRITTEN.set([script, text, other]).expect("one script is rewritten, once");

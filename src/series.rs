@@ -1,7 +1,7 @@
-//! The series that a client writes to, made once: a name with labels costs an allocation and a hash
-//! each time it is made.
-//!
-//! They are keys and no handles: a recorder that is installed later is written to from then on.
+//! The series of metrics to which a client writes.
+
+// Made once: a name with labels costs an allocation and a hash each time. They are keys, not the
+// recorder's handles, so that a recorder that is installed later gets all that follows.
 
 use std::{
     collections::BTreeMap,
@@ -27,14 +27,13 @@ static METADATA: Metadata<'static> = Metadata::new("quorate", Level::INFO, Some(
 pub(crate) struct Series(Key);
 
 impl Series {
-    /// That of a metric without labels.
     #[cfg(feature = "tls")]
-    const fn alone(name: &'static str) -> Self {
+    const fn without_labels(name: &'static str) -> Self {
         Self(Key::from_static_name(name))
     }
 
-    fn by(labels: &Labelled, name: &'static str) -> Self {
-        Self(Key::from_parts(name, labels.0.clone()))
+    fn by(labels: &[metrics::Label], name: &'static str) -> Self {
+        Self(Key::from_parts(name, labels.to_vec()))
     }
 
     pub(crate) fn count(&self, more: u64) {
@@ -54,49 +53,43 @@ impl Series {
     }
 }
 
-/// From when the certificate is valid that clients of the process show to servers.
 #[cfg(feature = "tls")]
-pub(crate) static CERTIFICATE_START: Series = Series::alone(metric::CERTIFICATE_START);
-/// Until when it is.
+pub(crate) static CERTIFICATE_START: Series = Series::without_labels(metric::CERTIFICATE_START);
 #[cfg(feature = "tls")]
-pub(crate) static CERTIFICATE_END: Series = Series::alone(metric::CERTIFICATE_END);
+pub(crate) static CERTIFICATE_END: Series = Series::without_labels(metric::CERTIFICATE_END);
 
-/// The series of a metric that has one more label: one series for each of its values.
+/// The series of a metric with one more label: one series for each value of it.
 #[derive(Debug)]
 pub(crate) struct Family(Vec<(&'static str, Series)>);
 
 impl Family {
-    fn by(labels: &Labelled, name: &'static str, label: Label) -> Self {
+    fn by(labels: &[metrics::Label], name: &'static str, label: Label) -> Self {
         let series = |value| {
-            let mut labels = labels.clone();
-            labels.0.push(metrics::Label::from_static_parts(label.name, value));
-            (value, Series::by(&labels, name))
+            let own = metrics::Label::from_static_parts(label.name, value);
+            (value, Series::by(&[labels, &[own]].concat(), name))
         };
         Self(label.values.iter().copied().map(series).collect())
     }
 
+    /// Writes zero to each series: for Prometheus, an increase from nothing is none.
     fn begin(&self) {
         self.0.iter().for_each(|(_, series)| series.count(0));
     }
 
-    /// The one where the label has this value, of those that the metric is listed with.
+    /// The series for a value that the metric is listed with.
     pub(crate) fn of(&self, value: &str) -> &Series {
         let series = self.0.iter().find(|(of, _)| *of == value);
         &series.expect("each value of a label is listed").1
     }
 }
 
-/// What all series of a lock, or of a voter, are labelled with.
-#[derive(Clone)]
-struct Labelled(Vec<metrics::Label>);
-
-/// A label of the locks that are named, and nothing for the others.
+/// The label of a named lock; none for other locks.
 fn of_lock(lock: Option<&Arc<str>>) -> Option<metrics::Label> {
     lock.map(|lock| metrics::Label::new(metric::LOCK.name, Arc::clone(lock)))
 }
 
-/// Makes a set of series with the same labels: a field for each metric, with the label by which one
-/// is a family.
+/// Makes a set of series with the same labels: a field for each metric. A [`Family`] also names the
+/// label of which it has all values.
 macro_rules! series {
     ($(#[$about:meta])* $name:ident; $($field:ident: $type:ident = $($of:ident),+;)*) => {
         $(#[$about])*
@@ -106,7 +99,7 @@ macro_rules! series {
         }
 
         impl $name {
-            fn labelled(labels: &Labelled) -> Self {
+            fn labelled(labels: &[metrics::Label]) -> Self {
                 Self { $($field: $type::by(labels, $(metric::$of),+),)* }
             }
         }
@@ -114,7 +107,7 @@ macro_rules! series {
 }
 
 series! {
-    /// Those of the locks of one kind, or of one of them that is named.
+    /// The series of all unnamed locks of one kind, or of one named entry.
     LockSeries;
     acquire_seconds: Family = ACQUIRE_SECONDS, ACQUIRED;
     wait_seconds: Series = WAIT_SECONDS;
@@ -134,23 +127,24 @@ series! {
 }
 
 impl LockSeries {
-    /// Its counters begin, and a gauge that only says something now and then.
+    /// Begins the counters, and the gauge that is written only now and then.
     fn begin(&self) {
         let Self { attempts, renewals, lost, wakeups, token_repairs, .. } = self;
         for family in [attempts, renewals, lost, wakeups, token_repairs] {
             family.begin();
         }
         self.handovers.count(0);
-        // Another client of the process may have told it more.
+        // Not set to zero: another client of the process may have written an age.
         self.oldest_hold.change(0.0);
     }
 }
 
-/// The ages of the oldest holds of each client of the process, by its number.
+/// For each series the age of the oldest hold of each client of the process, by its number.
 static AGES: PerProcess<BTreeMap<Series, BTreeMap<u64, Duration>>> = PerProcess::new();
 
-/// Tells how old a client's oldest holds are. Clients of one process share a gauge: it shows the
-/// oldest of all of them. From when this is dropped on, the client has none.
+/// Writes the ages of a client's oldest holds. A client whose value is dropped has none.
+// The clients of a process share the gauge, which shows the oldest of all their holds. If each set
+// it by itself, it would show the client that came last.
 #[derive(Debug)]
 pub(crate) struct OldestHolds {
     client: u64,
@@ -162,8 +156,9 @@ impl OldestHolds {
         Self { client: CLIENTS.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// The age of each hold that the client has. A recorder that panics ends nothing else.
+    /// Writes the ages. `holds`: all holds of the client.
     pub(crate) fn tell<'a>(&self, holds: impl Iterator<Item = (&'a LockSeries, Duration)>) {
+        // A recorder that panics must not end the keeper: every hold would be lost at its grant.
         let _ = catch_unwind(AssertUnwindSafe(|| self.set(holds)));
     }
 
@@ -174,12 +169,12 @@ impl OldestHolds {
             *of_kind = age.max(*of_kind);
         }
         for series in self.replace(&ages) {
-            // No mutex is held while a recorder is told, so another client may tell it meanwhile:
-            // whoever is the last tells the latest.
-            let mut told = None;
+            // No mutex is held while the recorder is called. Another client may write meanwhile, so
+            // this writes until nothing has changed: the last writer writes the latest age.
+            let mut written = None;
             loop {
                 let age = oldest(&series);
-                if told.replace(age) == Some(age) {
+                if written.replace(age) == Some(age) {
                     break;
                 }
                 series.set(age.as_secs_f64());
@@ -215,11 +210,11 @@ impl Drop for OldestHolds {
     }
 }
 
-/// Those of a client's locks, each made when it is first asked for.
+/// The series of a client's locks, each set made when it is first used.
 #[derive(Debug)]
 pub(crate) struct AllLockSeries {
     named: NamedLocks,
-    /// For each kind those of the locks without a name, and then of each named one.
+    /// For each kind the set of the unnamed locks, and then that of each named entry.
     made: Vec<OnceLock<Box<LockSeries>>>,
 }
 
@@ -241,10 +236,10 @@ impl AllLockSeries {
             begins = named.is_none();
             let kind = metrics::Label::from_static_parts(metric::KIND.name, kind);
             let lock = of_lock(named.map(|(_, name)| name));
-            let labels = Labelled([kind].into_iter().chain(lock).collect());
+            let labels: Vec<_> = [kind].into_iter().chain(lock).collect();
             Box::new(LockSeries::labelled(&labels))
         });
-        // A recorder may take its time: nobody waits for what it is told.
+        // Outside of `get_or_init`: others would wait there for a slow recorder.
         if begins {
             series.begin();
         }
@@ -252,7 +247,7 @@ impl AllLockSeries {
     }
 }
 
-/// Those of one observer of an election, who is counted for as long as this is there.
+/// The series of one observer of an election, which counts until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ObserverSeries {
     observers: Series,
@@ -260,20 +255,20 @@ pub(crate) struct ObserverSeries {
 }
 
 impl ObserverSeries {
-    /// There is one observer more.
+    /// Counts one observer more.
     pub(crate) fn begin(named: &NamedLocks, lock: &str) -> Self {
         let name = named.of(lock).map(|(_, name)| name);
-        let of = Labelled(of_lock(name).into_iter().collect());
-        let observed = Family::by(&of, metric::OBSERVED, metric::WATCHED);
+        let labels: Vec<_> = of_lock(name).into_iter().collect();
+        let observed = Family::by(&labels, metric::OBSERVED, metric::WATCHED);
         if name.is_none() {
             observed.begin();
         }
-        let observers = Series::by(&of, metric::OBSERVERS);
+        let observers = Series::by(&labels, metric::OBSERVERS);
         observers.change(1.0);
         Self { observers, observed }
     }
 
-    /// Counts one thing that it was told: `leader`, `no_leader` or `unknown`.
+    /// Counts one answer to the observer: `leader`, `no_leader` or `unknown`.
     pub(crate) fn tell(&self, outcome: &str) {
         self.observed.of(outcome).count(1);
     }
@@ -286,7 +281,7 @@ impl Drop for ObserverSeries {
 }
 
 series! {
-    /// Those of a voter.
+    /// The series of a voter.
     VoterSeries;
     voter_seconds: Series = VOTER_SECONDS;
     queue_seconds: Series = QUEUE_SECONDS;
@@ -306,10 +301,10 @@ series! {
 impl VoterSeries {
     pub(crate) fn new(voter: &Arc<str>) -> Self {
         let voter = metrics::Label::new(metric::VOTER.name, Arc::clone(voter));
-        Self::labelled(&Labelled(vec![voter]))
+        Self::labelled(&[voter])
     }
 
-    /// Its counters begin, and there is one client more.
+    /// Begins the counters and gauges, and counts one client more.
     pub(crate) fn begin(&self) {
         let Self { verdicts, quarantines, unacknowledged, leaked_votes, .. } = self;
         verdicts.begin();

@@ -1,7 +1,8 @@
 //! A value whose changes tasks wait for.
-//!
-//! It does what `watch` of tokio does, but wakes the waiters in the order in which they came: there
-//! the order is left to chance, and a simulation could not repeat itself.
+
+// tokio's `watch` wakes its waiters in an order of chance, so two runs of one seed of the
+// simulation differed. This wakes them in the order in which they came. It also costs less: a
+// `watch` walks eight lists at each change.
 
 use std::{
     fmt,
@@ -33,38 +34,39 @@ impl<T> Signal<T> {
         look(&self.current().value)
     }
 
-    /// Changes the value, and wakes all who wait.
+    /// Changes the value, and wakes all waiters.
     pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
         let mut current = self.current();
         change(&mut current.value);
         current.version += 1;
+        // Free before the wake-ups: each waiter locks it at once.
         drop(current);
         self.changed.notify_waiters();
     }
 
-    /// Another number after each change.
+    /// A number that grows with each change.
     pub(crate) fn version(&self) -> u64 {
         self.current().version
     }
 
-    /// Completes when the value has been changed since it had this version.
+    /// Completes when the value has changed since it had this version.
     pub(crate) fn changed_since(&self, version: u64) -> impl Future<Output = ()> {
         self.wait(move |current| current.version != version)
     }
 
-    /// Completes when the value is so.
+    /// Completes when the condition holds.
     pub(crate) fn until(&self, is_so: impl Fn(&T) -> bool) -> impl Future<Output = ()> {
         self.wait(move |current| is_so(&current.value))
     }
 
-    /// Many tasks keep this future for long. That of an `async fn` would have room for its
-    /// arguments twice.
+    // Not an `async fn`: its future would have room for the arguments twice, and there may be one
+    // for each of 10,000 waiters.
     fn wait(&self, is_so: impl Fn(&Versioned<T>) -> bool) -> impl Future<Output = ()> {
         let notify = &self.changed;
         async move {
             loop {
                 let mut changed = pin!(notify.notified());
-                // In the list before the look, so that no change comes between.
+                // In the list before the look: a change in between would wake nobody.
                 changed.as_mut().enable();
                 if is_so(&self.current()) {
                     return;

@@ -11,19 +11,22 @@ use std::{
     thread::{self, Thread},
 };
 
-/// What a mutex keeps is whole at each moment, whoever panicked while it was locked.
+/// Locks a mutex, also after a panic.
+// A poisoned mutex would end all locks of the client. Nothing in this crate leaves a value half
+// changed where it could panic, so the value is whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// State of a process behind a mutex, for statics. A forked process begins with a new one: in the
-/// parent's, what a thread had locked at the fork stays locked, and what is in it needs threads
-/// that are not here.
+/// State of a process behind a mutex, for statics. A forked process begins with a new state.
+// In the parent's state, a mutex that a thread had locked at the fork stays locked for ever, and
+// the threads that the state needs are not in the child.
 #[derive(Debug)]
 pub(crate) struct PerProcess<T> {
-    /// Of the process that asked for it first.
+    /// The state of the process that used it first, with the id of that process.
     first: OnceLock<(u32, Mutex<T>)>,
-    /// Of those that were forked from it.
+    /// The states of processes that were forked from it.
+    // A chain, not a table by process: a table would need a mutex, which the fork may have locked.
     forked: OnceLock<Box<Self>>,
 }
 
@@ -45,10 +48,11 @@ impl<T: Default> Default for PerProcess<T> {
     }
 }
 
-/// Wakes the thread that waits.
+/// Wakes the thread that waits for a future.
 pub(crate) struct CallerWaker {
     thread: Thread,
-    /// Others may unpark the thread as well, or take away that it was unparked.
+    // Beside the token of `park`: other code may unpark this thread too, or park it and take the
+    // token.
     woken: AtomicBool,
 }
 
@@ -57,7 +61,7 @@ impl CallerWaker {
         Arc::new(Self { thread: thread::current(), woken: AtomicBool::new(false) })
     }
 
-    /// Whether it was woken since this was asked last.
+    /// Whether the thread was woken since the last call of this.
     pub(crate) fn take(&self) -> bool {
         self.woken.swap(false, Ordering::Acquire)
     }
