@@ -1,4 +1,4 @@
-//! The protected side: refuses work of a hold that is no longer the last one.
+//! A gate for protected resources: it refuses the work of a hold that is no longer the latest.
 
 use std::{
     collections::HashMap,
@@ -16,13 +16,14 @@ use crate::{
     sync::{lock, wait_for},
 };
 
-/// A token was lower than one seen before: its hold has ended, and a later one works already.
+/// The error for a token that is lower than an earlier one: its hold has ended, and a later hold
+/// has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stale {
     /// The token that was refused.
     pub presented: Token,
-    /// The lowest one that would have passed.
+    /// The lowest token that would have passed.
     pub highest: Token,
 }
 
@@ -34,28 +35,26 @@ impl fmt::Display for Stale {
 
 impl error::Error for Stale {}
 
-/// The check of the protected side, inside one process: of all tokens shown for a name it lets pass
-/// those that are as high as or higher than the highest before.
+/// Checks tokens for resources that only this process changes. For each name, a token passes if no
+/// higher token has passed before.
 ///
-/// The same hold passes as often as it comes. A holder that was paused past its lease is refused
-/// once the next one has been here, however late it wakes.
+/// A hold passes as often as it comes. A holder that was paused until its lease ended is refused
+/// once the next holder has passed.
 ///
 /// # One step
 ///
-/// Checking and doing must be one step. After [`check`](Self::check) has answered, a higher token
-/// may pass and do its work first; the late write then overwrites it.
-/// [`guarded`](Self::guarded) does the work while nobody else passes for that name, and
-/// [`guarded_async`](Self::guarded_async) does so for work that awaits. Where the work is a write
-/// to a database, let that write check the token itself; the book has the texts for it
-/// (`docs/fencing.md`). A gate protects what only its own process changes.
+/// Check and work must be one step. After [`check`](Self::check) has returned, a higher token may
+/// pass and do its work first; the late write then overwrites it. [`guarded`](Self::guarded) does
+/// the work while no other token passes for that name, and [`guarded_async`](Self::guarded_async)
+/// does so for work that awaits. If the work is a write to a database, let the write check the
+/// token itself: `docs/fencing.md` has the statements.
 ///
 /// # What it remembers
 ///
-/// One number and the name, for each name that a token has passed for, until it is told to
-/// [`forget`](Self::forget) the name or to [`forget_below`](Self::forget_below) a token. So check
-/// that the resource exists before you call [`check`](Self::check). After a restart it knows
-/// nothing: collect it again from what you have stored, which must not lag behind the work that was
-/// done.
+/// Each name with its highest token, until you [`forget`](Self::forget) the name or
+/// [`forget_below`](Self::forget_below) a token. So check that a resource exists before you call
+/// [`check`](Self::check) with its name. After a restart the gate is empty: collect it from stored
+/// tokens, which must not lag behind the work.
 ///
 /// # Examples
 ///
@@ -66,12 +65,12 @@ impl error::Error for Stale {}
 /// let (paused, next): (Token, Token) = ("1763766000123456".parse()?, "1763766030456789".parse()?);
 /// let gate = FenceGate::new();
 /// gate.check("invoice:42", paused)?;
-/// gate.check("invoice:42", next)?; // it waited until the other's lease had ended
+/// gate.check("invoice:42", next)?; // the lease of `paused` has ended
 ///
 /// let refused = gate.check("invoice:42", paused).unwrap_err();
 /// assert_eq!(refused.highest, next);
 ///
-/// // What was stored before a restart is known after it.
+/// // After a restart: a gate from stored tokens.
 /// let gate: FenceGate = gate.seen().into_iter().collect();
 /// assert!(gate.check("invoice:42", paused).is_err());
 /// # Ok(())
@@ -79,54 +78,55 @@ impl error::Error for Stale {}
 /// ```
 #[derive(Debug, Default)]
 pub struct FenceGate {
-    known: Mutex<LatestTokens>,
+    tokens: Mutex<LatestTokens>,
 }
 
 #[derive(Debug, Default)]
 struct LatestTokens {
-    /// Counts as seen for every name.
-    mark: Option<Token>,
+    /// The highest limit of [`FenceGate::forget_below`].
+    limit: Option<Token>,
     names: HashMap<String, Name>,
 }
 
 #[derive(Debug)]
 struct Name {
-    /// Nothing between the making of this entry and the first token's turn.
+    /// `None` until the first token has its turn.
     highest: Option<Token>,
-    /// Locked while work for the name is done; nobody waits for it who has `known` locked.
+    /// Locked while work for the name is done.
+    // A mutex for each name, so that slow work holds up no other name. Nobody waits for it with
+    // `tokens` locked: that would hold up all names.
     turn: Arc<Turn<()>>,
 }
 
 impl FenceGate {
-    /// A gate that has seen nothing: the first token of each name passes.
+    /// An empty gate: the first token of each name passes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets a token pass that is as high as or higher than the highest seen for `name`, and
-    /// remembers it.
+    /// Lets a token pass unless a higher one has passed for `name`, and remembers it.
     ///
-    /// Blocks the thread while work for that name is done, but not to refuse. What the caller does
-    /// next is not covered: see [one step](Self#one-step).
+    /// Blocks the thread while work for that name is done; a refusal does not wait. The caller's
+    /// next step is not protected: see [one step](Self#one-step).
     ///
     /// # Errors
     ///
-    /// [`Stale`] where a higher token has been seen.
+    /// [`Stale`] if a higher token has passed.
     pub fn check(&self, name: &str, token: Token) -> Result<(), Stale> {
         self.guarded(name, token, || ())
     }
 
     /// Checks the token, and does the work before any other token can pass for that name.
     ///
-    /// The token is remembered from before the work begins, so it counts as seen if the work
-    /// panics. Other names are not kept waiting. The work must be short, as it blocks the thread of
-    /// whoever waits for the same name, and must not come back to the gate with it: that waits
-    /// for itself. It must not be a future: that would be done after the step. For work that awaits
-    /// there is [`guarded_async`](Self::guarded_async).
+    /// The token is remembered before the work begins, also if the work panics. Other names do not
+    /// wait. The work must be short, as it blocks the threads that wait for the same name. It must
+    /// not use the gate with that name: it would wait for itself. It must not return a future,
+    /// which would run after the step: for work that awaits, use
+    /// [`guarded_async`](Self::guarded_async).
     ///
     /// # Errors
     ///
-    /// [`Stale`] where a higher token has been seen; then the work was not begun.
+    /// [`Stale`] if a higher token has passed; then the work has not begun.
     ///
     /// # Examples
     ///
@@ -150,23 +150,23 @@ impl FenceGate {
         Ok(work())
     }
 
-    /// The same for work that awaits: no other token passes for the name before its future has
-    /// completed.
+    /// The same for work that awaits: no other token passes for the name before the work's future
+    /// has completed.
     ///
-    /// Whoever waits for a name blocks no thread. If some work for a name awaits, call this one
-    /// from all async code: a thread that [`guarded`](Self::guarded) or [`check`](Self::check)
-    /// blocks may be the one that the work needs.
+    /// Waiting blocks no thread. If some work for a name awaits, use this method in all async code:
+    /// a thread that [`guarded`](Self::guarded) or [`check`](Self::check) blocks may be the one
+    /// that the work needs.
     ///
     /// # Errors
     ///
-    /// [`Stale`] where a higher token has been seen; then the work was not begun.
+    /// [`Stale`] if a higher token has passed; then the work has not begun.
     ///
     /// # Cancel safety
     ///
-    /// Dropped while it waits, it changes nothing. Dropped while the work is done, it ends the work
-    /// and lets the next token pass. **What the work has sent may still arrive then, after the work
-    /// of a higher token.** Where the caller may be cancelled, as a handler of a web server is, spawn
-    /// the call in a task.
+    /// If this is dropped while it waits, nothing changes. If it is dropped during the work, the
+    /// work ends and the next token can pass. **A request that the work has sent may then arrive
+    /// after the work of a higher token.** If the caller may be cancelled, like a handler of a web
+    /// server, spawn the call in a task.
     ///
     /// # Examples
     ///
@@ -191,86 +191,89 @@ impl FenceGate {
         Ok(work().await)
     }
 
-    /// Lets the token pass when it is the turn of the name, which goes on until this is dropped.
+    /// Waits for the turn of the name, and lets the token pass. The turn ends when the guard is
+    /// dropped.
     async fn enter(&self, name: &str, token: Token) -> Result<OwnedMutexGuard<()>, Stale> {
         loop {
-            let turn = self.known().turn(name, token)?;
+            let turn = self.tokens().turn(name, token)?;
             let mine = locked(&turn).await;
-            if self.known().enter(name, token, &turn)? {
+            // Checked again, as a higher token may have passed during the wait. If the name was
+            // forgotten meanwhile, later callers wait for another turn: so does this one.
+            if self.tokens().enter(name, token, &turn)? {
                 return Ok(mine);
             }
-            // The name was forgotten meanwhile, and whoever comes now waits for another turn.
         }
     }
 
-    /// The highest token seen for `name`, or the mark of [`forget_below`](Self::forget_below) where
-    /// that is higher.
+    /// The highest token that has passed for `name`, or the limit of
+    /// [`forget_below`](Self::forget_below) if that is higher.
     pub fn highest(&self, name: &str) -> Option<Token> {
-        self.known().highest(name)
+        self.tokens().highest(name)
     }
 
-    /// Every name with its highest token, in no order: to be stored, and collected into a gate
-    /// after a restart. The mark of [`forget_below`](Self::forget_below) is not among them.
+    /// Each name with its highest token, in no order. Store them, and collect them into a gate
+    /// after a restart. The limit of [`forget_below`](Self::forget_below) is not among them.
     pub fn seen(&self) -> Vec<(String, Token)> {
-        let known = self.known();
-        let seen = |(name, it): (&String, &Name)| Some((name.clone(), it.highest?));
-        known.names.iter().filter_map(seen).collect()
+        let entry = |(name, it): (&String, &Name)| Some((name.clone(), it.highest?));
+        self.tokens().names.iter().filter_map(entry).collect()
     }
 
-    /// Forgets one name, say of a resource that is no more; blocks the thread while work for it is
+    /// Forgets one name, say of a resource that was deleted. Blocks the thread while work for it is
     /// done.
     ///
-    /// Any token passes for it afterwards, that of a holder from before too. Where this would do
-    /// harm, use [`forget_below`](Self::forget_below).
+    /// Afterwards any token passes for it, also that of an earlier holder. If that would do harm,
+    /// use [`forget_below`](Self::forget_below).
     pub fn forget(&self, name: &str) {
-        let Some(turn) = self.known().names.get(name).map(|it| Arc::clone(&it.turn)) else {
+        let Some(turn) = self.tokens().names.get(name).map(|it| Arc::clone(&it.turn)) else {
             return;
         };
+        // During the work, a lower token would pass beside it.
         let _mine = wait_for(locked(&turn));
-        let mut known = self.known();
-        if known.is_turn(name, &turn) {
-            known.names.remove(name);
+        let mut tokens = self.tokens();
+        if tokens.is_turn(name, &turn) {
+            tokens.names.remove(name);
         }
     }
 
-    /// Forgets each name whose highest token is below `mark`, and lets no token below it pass from
-    /// now on, for any name. A mark below an earlier one changes nothing.
+    /// Forgets each name whose highest token is below `limit`. From now on no token below `limit`
+    /// passes, for any name. A limit below an earlier one changes nothing.
     ///
-    /// So nothing that is forgotten comes in again, whatever the clocks say. The price is paid by a
-    /// hold that is older than the mark and yet the last one: it is refused, and has to acquire
-    /// anew. A token is about the time of its hold in microseconds since 1970, or higher. So a mark
-    /// of a day ago refuses holds that last for longer than a day, and those of a client whose
-    /// clock is a day late where no voter knew a higher token of the lock.
+    /// So no earlier holder of a forgotten name can pass. But a hold that is older than the limit
+    /// is refused even if it is the latest, and must acquire the lock again. A token is about the
+    /// time of its hold in microseconds since 1970, or higher. So a limit of a day ago refuses
     ///
-    /// After a restart, give the stored mark again.
-    pub fn forget_below(&self, mark: Token) {
-        let mut known = self.known();
-        known.mark = known.mark.max(Some(mark));
-        let mark = known.mark;
-        // Where work is done, the next one must wait for it: the entry stays until another time.
-        known.names.retain(|_, it| it.highest >= mark || it.is_busy());
+    /// - holds that last for longer than a day,
+    /// - holds of a client whose clock is a day late, if no voter had a higher token of the lock.
+    ///
+    /// After a restart, give the stored limit again.
+    pub fn forget_below(&self, limit: Token) {
+        let mut tokens = self.tokens();
+        tokens.limit = tokens.limit.max(Some(limit));
+        let limit = tokens.limit;
+        // A name with work under way stays: the next token must wait for that work.
+        tokens.names.retain(|_, it| it.highest >= limit || it.is_busy());
     }
 
-    fn known(&self) -> MutexGuard<'_, LatestTokens> {
-        lock(&self.known)
+    fn tokens(&self) -> MutexGuard<'_, LatestTokens> {
+        lock(&self.tokens)
     }
 }
 
 impl FromIterator<(String, Token)> for FenceGate {
-    /// A gate that has seen these; of several tokens of one name the highest counts.
+    /// A gate that these tokens have passed; of several tokens of one name, the highest applies.
     fn from_iter<I: IntoIterator<Item = (String, Token)>>(seen: I) -> Self {
-        let mut known = LatestTokens::default();
+        let mut tokens = LatestTokens::default();
         for (name, token) in seen {
-            let entry = known.names.entry(name).or_insert_with(Name::new);
+            let entry = tokens.names.entry(name).or_insert_with(Name::new);
             entry.highest = entry.highest.max(Some(token));
         }
-        Self { known: Mutex::new(known) }
+        Self { tokens: Mutex::new(tokens) }
     }
 }
 
 impl LatestTokens {
     fn highest(&self, name: &str) -> Option<Token> {
-        self.names.get(name).and_then(|it| it.highest).max(self.mark)
+        self.names.get(name).and_then(|it| it.highest).max(self.limit)
     }
 
     fn judge(&self, name: &str, token: Token) -> Result<(), Stale> {
@@ -280,7 +283,8 @@ impl LatestTokens {
         }
     }
 
-    /// What to lock before the token may enter. A stale one leaves no entry behind.
+    /// The mutex to lock before the token may enter.
+    // A stale token makes no entry: it would bring back names that were forgotten.
     fn turn(&mut self, name: &str, token: Token) -> Result<Arc<Turn<()>>, Stale> {
         self.judge(name, token)?;
         if let Some(it) = self.names.get(name) {
@@ -292,7 +296,7 @@ impl LatestTokens {
         Ok(turn)
     }
 
-    /// Remembers the token, if the turn is still that of the name.
+    /// Remembers the token if the name still has this turn. Returns whether it has.
     fn enter(&mut self, name: &str, token: Token, turn: &Arc<Turn<()>>) -> Result<bool, Stale> {
         self.judge(name, token)?;
         let is_turn = self.is_turn(name, turn);
@@ -317,7 +321,8 @@ impl Name {
     }
 }
 
-/// Not limited by how much a task may do before it yields: a thread that waits would never yield.
 async fn locked(turn: &Arc<Turn<()>>) -> OwnedMutexGuard<()> {
+    // Not limited by tokio's budget of a task. If a task that has spent its budget blocks here, by
+    // `check`, the budget never comes back, and the mutex would never be polled.
     unconstrained(Arc::clone(turn).lock_owned()).await
 }

@@ -1,4 +1,6 @@
-//! Key and channel names. All keys of one lock lie in one hash slot.
+//! The names of keys and channels. All keys of one lock have one hash slot.
+
+// A script may only touch keys of one slot in a cluster. The hash tag in braces makes it one.
 
 mod word;
 
@@ -8,7 +10,7 @@ pub(crate) use word::Word;
 
 use crate::proto::{Error, LockName};
 
-/// What the names of all keys begin with: `<prefix>:{<lock name>}`, and names derived from it.
+/// The beginning of all names of keys: `<prefix>:{<lock name>}`, and what follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Prefix(String);
 
@@ -23,9 +25,11 @@ impl Prefix {
         Self(prefix.into())
     }
 
-    /// Whether it marks where the hash tag begins.
+    /// Fails if the prefix cannot be used.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let Self(prefix) = self;
+        // With a brace in it, the hash tag would begin in the prefix: all locks would have one
+        // slot, or the keys of one lock several.
         match prefix {
             prefix if prefix.is_empty() => Err(Error::invalid("the key prefix is empty")),
             prefix if prefix.contains(['{', '}']) => {
@@ -35,44 +39,46 @@ impl Prefix {
         }
     }
 
-    /// What the channels by which clients are called begin with; the client's id follows.
+    /// The beginning of the channels for wake-ups; the client's id follows.
     pub(crate) fn calls(&self) -> String {
         format!("{}:calls:", self.0)
     }
 
-    /// Where a server has the name of its data, and for how long they are known. What leads the key
-    /// into a hash slot is added to its tag.
+    /// The key of a server's fingerprint.
     pub(crate) fn fingerprint(&self) -> Arc<str> {
-        // No lock's: behind a percent sign those have the code of a character.
+        // No lock has this key: in the name of a lock, the code of a character follows a `%`.
         format!("{}:{{%voter}}", self.0).into()
     }
 
-    /// Where a voter has what its clients believe of the voters.
+    /// The key of the voter configurations of a voter's clients.
     pub(crate) fn voter_configuration(&self) -> Arc<str> {
         format!("{}:{{%roster}}", self.0).into()
     }
 
-    /// What keys of locks look like whose names fit a pattern, as `SCAN` takes both. `ending`: what
-    /// is added to their hash tags.
+    /// A pattern of `SCAN` for the keys of locks whose names fit `names`, which is a pattern too.
+    /// `ending`: the addition to their hash tags.
     pub(crate) fn pattern(&self, names: &str, ending: &str) -> String {
         format!("{}:{{{}{ending}}}*", escaped(&self.0), encoded(names))
     }
 
-    /// The lock of which this is a key, and what the key ends with.
+    /// The name of the lock that has this key, and the end of the key.
     pub(crate) fn parts<'a>(&self, key: &'a str) -> Option<(String, &'a str)> {
         let stem = key.strip_prefix(&self.0)?.strip_prefix(':')?;
         let (name, end) = stem.strip_prefix('{')?.split_once('}')?;
         Some((decoded(name)?, end))
     }
 
-    /// What the keys of a lock begin with.
+    /// The beginning of a lock's keys.
     pub(crate) fn stem(&self, name: &LockName) -> String {
         format!("{}:{{{}}}", self.0, encoded(name.as_str()))
     }
 }
 
-/// Distinct names stay distinct, and none can end the hash tag early.
+/// Percent-encodes braces and percent signs.
+// A closing brace would end the hash tag early, so that locks `a}b` and `a}c` were in one slot. The
+// percent sign too, so that two names never become one key.
 fn encoded(name: &str) -> Cow<'_, str> {
+    // Hardly any name has one: nothing is allocated then.
     if !name.contains(['{', '}', '%']) {
         return name.into();
     }
@@ -88,7 +94,7 @@ fn encoded(name: &str) -> Cow<'_, str> {
     encoded.into()
 }
 
-/// The name that is encoded so; none where that is no lock's.
+/// Undoes [`encoded`]. None if no name of a lock is encoded so.
 fn decoded(encoded: &str) -> Option<String> {
     let mut parts = encoded.split('%');
     let mut name = parts.next()?.to_owned();
@@ -105,7 +111,7 @@ fn decoded(encoded: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// A text as a pattern that only this text fits.
+/// A pattern of `SCAN` that only this text fits.
 fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,31 +1,33 @@
-//! A key, a channel or an argument of a request, before it is written.
+//! A key, a channel or an argument of a request, before it is written out.
 
 use std::{
     fmt::{self, Display, Formatter, Write as _},
     sync::Arc,
 };
 
-/// One word of a request. Names are made of what they share with others only where they are
-/// written: a lock has half a dozen of them, and most are never asked for.
+/// One word of a request.
+// In parts until it is written into the request: a lock has half a dozen names of keys that share
+// their beginning, and most are never used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word<'a> {
-    /// These texts, one behind the other.
+    /// Three texts, one behind the other.
     Text([&'a str; 3]),
     Number(u64),
 }
 
 impl Word<'_> {
-    /// Says nothing.
+    /// An empty word.
     pub(crate) const NOTHING: Self = Self::Text([""; 3]);
 
     pub(crate) fn number(number: impl Into<u64>) -> Self {
         Self::Number(number.into())
     }
 
-    /// How many bytes it takes, at most.
+    /// How many bytes the word has at most.
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Text(parts) => parts.iter().map(|part| part.len()).sum(),
+            // As many digits as the largest number has.
             Self::Number(_) => 20,
         }
     }
