@@ -292,7 +292,9 @@ mod tests {
                  timeout of 101ms",
             ),
         ];
-        rows.map(|(change, text)| assert_eq!(error(change), text));
+        for (change, text) in rows {
+            assert_eq!(error(change), text);
+        }
         let settings = Settings { replica_acks: acks(1, MS(100)), ..Settings::default() };
         let error = settings.rules(MS(1_000)).unwrap_err().to_string();
         assert!(error.contains("leaves each voter 100ms to answer"), "of one lock alone: {error}");
@@ -324,7 +326,9 @@ mod tests {
             (|it| it.quorum_timeout = MS(0), "the quorum timeout is zero"),
             (|it| it.batch_size = 0, "the batch size is zero"),
         ];
-        rows.map(|(change, text)| assert_eq!(error(change), text));
+        for (change, text) in rows {
+            assert_eq!(error(change), text);
+        }
     }
 
     #[test]

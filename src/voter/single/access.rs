@@ -14,11 +14,17 @@ use crate::proto::Error;
 #[cfg(feature = "tls")]
 use crate::voter::{SingleFlight, Tls};
 
-/// Where a server is and how to log in there.
+/// Where a server is, how to log in there, and TLS.
 #[derive(Clone)]
 pub(crate) struct Access {
     label: Arc<str>,
-    pub(super) secured: Secured,
+    pub(super) config: Config,
+    /// Set if the address asks for TLS.
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<Arc<Tls>>,
+    /// Reads the files of TLS. Copies share it, so that they share the thread.
+    #[cfg(feature = "tls")]
+    reading: Arc<SingleFlight<Result<TlsConnector, String>>>,
     pub(super) sentinels: Option<Arc<Sentinels>>,
     /// The user's function for credentials. None if the address has credentials.
     pub(super) provider: Option<Provider>,
@@ -27,28 +33,15 @@ pub(crate) struct Access {
 /// The sentinels that say where the server is.
 pub(super) struct Sentinels {
     pub(super) service: String,
-    /// Each with its name, `host:port`.
-    pub(super) all: Vec<(String, Secured)>,
-}
-
-/// The configuration of connections, with that of TLS.
-#[derive(Clone)]
-pub(super) struct Secured {
-    pub(super) config: Config,
-    /// Set if the address asks for TLS.
-    #[cfg(feature = "tls")]
-    pub(super) tls: Option<Arc<Tls>>,
-    /// Reads the files of TLS. Copies share it, so that they share the thread.
-    #[cfg(feature = "tls")]
-    reading: Arc<SingleFlight<Result<TlsConnector, String>>>,
+    pub(super) all: Vec<Access>,
 }
 
 impl Access {
     /// Fails if something is wrong with the address, or with the settings or files of TLS.
     pub(crate) fn new(address: &Address, security: &Security) -> Result<Self, Error> {
         let parts = address.parts()?;
-        let secured = |config| {
-            Secured::new(config, parts.tls, security)
+        let secured = |label: String, config| {
+            Self::secured(label.into(), config, parts.tls, security)
                 .map_err(|why| Error::invalid(format!("`{}` {why}", parts.text(true))))
         };
         let (server, sentinels) = match &parts.site {
@@ -65,7 +58,7 @@ impl Access {
                     let config = config(server_at(host, *port), login.as_ref(), 0);
                     // Old sentinels have no `HELLO`, and the answers are the same in both versions.
                     let config = Config { version: RespVersion::RESP2, ..config };
-                    Ok((format!("{host}:{port}"), secured(config)?))
+                    secured(format!("{host}:{port}"), config)
                 };
                 let all = sentinels.iter().map(sentinel).collect::<Result<_, Error>>()?;
                 // `Dialer::connect` sets it, by what the sentinels say.
@@ -73,9 +66,37 @@ impl Access {
                 (server, Some(Arc::new(Sentinels { service: name.clone(), all })))
             }
         };
-        let secured = secured(config(server, parts.login.as_ref(), parts.database))?;
+        let config = config(server, parts.login.as_ref(), parts.database);
         let provider = security.credentials.clone().filter(|_| parts.login.is_none());
-        Ok(Self { label: parts.label().into(), secured, sentinels, provider })
+        Ok(Self { sentinels, provider, ..secured(parts.label(), config)? })
+    }
+
+    /// Adds TLS. Fails if something is wrong with its settings or files.
+    #[cfg(feature = "tls")]
+    fn secured(
+        label: Arc<str>,
+        config: Config,
+        has_tls: bool,
+        security: &Security,
+    ) -> Result<Self, String> {
+        let tls = has_tls.then(|| security.tls.clone().unwrap_or_default());
+        let connector = tls.as_ref().map(Tls::connector).transpose()?;
+        let config = Config { tls: connector.map(Into::into), ..config };
+        let (tls, reading) = (tls.map(Into::into), Arc::new(SingleFlight::new()));
+        Ok(Self { label, config, tls, reading, sentinels: None, provider: None })
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn secured(
+        label: Arc<str>,
+        config: Config,
+        has_tls: bool,
+        _: &Security,
+    ) -> Result<Self, String> {
+        if has_tls {
+            return Err("needs the cargo feature `tls`".to_owned());
+        }
+        Ok(Self { label, config, sentinels: None, provider: None })
     }
 
     /// `host:port`, the path of a unix socket, or `service@host:port,host:port` of the sentinels;
@@ -86,7 +107,16 @@ impl Access {
 
     /// The configuration of the next connection, without the server if sentinels name it.
     pub(super) async fn config(&self) -> Result<Config, Arc<str>> {
-        let mut config = self.secured.fresh().await?;
+        let mut config = self.config.clone();
+        // Read again for each connection: certificates that are valid for hours are replaced many
+        // times during the life of a client.
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.tls.clone().filter(|tls| tls.has_files()) {
+            // On a thread of its own: a disk may take its time, and renewals run on this one.
+            let read = self.reading.outcome(|_| false, move || tls.connector()).await;
+            let read = read.map_err(|error| format!("cannot use TLS: {error}"))?;
+            config.tls = Some(read?.into());
+        }
         if let Some(provider) = &self.provider {
             let credentials = provider.ask(&self.label).await?;
             (config.username, config.password) = (credentials.user, Some(credentials.password));
@@ -96,66 +126,27 @@ impl Access {
 
     /// The same login and TLS for another server.
     pub(in crate::voter) fn at(&self, host: &str, port: u16) -> Self {
-        let mut secured = self.secured.clone();
-        (secured.config.server, secured.config.database) = (server_at(host, port), None);
-        Self { label: format!("{host}:{port}").into(), secured, ..self.clone() }
+        let config =
+            Config { server: server_at(host, port), database: None, ..self.config.clone() };
+        Self { label: format!("{host}:{port}").into(), config, ..self.clone() }
     }
 
     /// The host; empty for a socket.
     pub(in crate::voter) fn host(&self) -> &str {
-        match &self.secured.config.server {
+        match &self.config.server {
             ServerConfig::Centralized { server } => &server.host,
             _ => "",
         }
     }
 
     pub(crate) fn has_tls(&self) -> bool {
-        self.secured.config.uses_tls()
+        self.config.uses_tls()
     }
 
     /// Whether this may be a server of a cluster, which has no sentinels and one database.
     pub(crate) fn is_of_a_cluster(&self) -> bool {
-        let is_there = matches!(self.secured.config.server, ServerConfig::Centralized { .. });
-        self.secured.config.database.is_none() && self.sentinels.is_none() && is_there
-    }
-}
-
-impl Secured {
-    /// Fails if something is wrong with the settings or files of TLS.
-    #[cfg(feature = "tls")]
-    fn new(config: Config, has_tls: bool, security: &Security) -> Result<Self, String> {
-        if !has_tls {
-            return Ok(Self { config, tls: None, reading: Arc::new(SingleFlight::new()) });
-        }
-        let tls = security.tls.clone().unwrap_or_default();
-        let config = Config { tls: Some(tls.connector()?.into()), ..config };
-        Ok(Self { config, tls: Some(tls.into()), reading: Arc::new(SingleFlight::new()) })
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn new(config: Config, has_tls: bool, _: &Security) -> Result<Self, String> {
-        if has_tls {
-            return Err("needs the cargo feature `tls`".to_owned());
-        }
-        Ok(Self { config })
-    }
-
-    /// The configuration of the next connection, with the files of TLS as they are now.
-    // Certificates that are valid for hours are replaced many times during the life of a client.
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(clippy::unused_async, reason = "with TLS it reads files")
-    )]
-    pub(super) async fn fresh(&self) -> Result<Config, Arc<str>> {
-        #[cfg(feature = "tls")]
-        if let Some(tls) = self.tls.as_ref().filter(|tls| tls.has_files()) {
-            let tls = Arc::clone(tls);
-            // On a thread of its own: a disk may take its time, and renewals run on this one.
-            let read = self.reading.outcome(|_| false, move || tls.connector()).await;
-            let read = read.map_err(|error| format!("cannot use TLS: {error}"))?;
-            return Ok(Config { tls: Some(read?.into()), ..self.config.clone() });
-        }
-        Ok(self.config.clone())
+        let is_there = matches!(self.config.server, ServerConfig::Centralized { .. });
+        self.config.database.is_none() && self.sentinels.is_none() && is_there
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time;
 
 use super::{
     Access,
-    access::{Secured, Sentinels, server_at},
+    access::{Sentinels, server_at},
     carrier::{Config, Router},
     identity::{ask, setting},
     link::{BACKLOG, CONNECTING, Inspection, Link, NO_BACKLOG},
@@ -55,10 +55,7 @@ pub(super) struct Dialer {
 
 impl Dialer {
     pub(super) fn new(access: Access) -> Self {
-        let sentinel_lookup = access.sentinels.as_ref().map(|sentinels| SentinelLookup {
-            contacts: sentinels.all.iter().map(|_| Contact::default()).collect(),
-            sentinels: Arc::clone(sentinels),
-        });
+        let sentinel_lookup = access.sentinels.as_deref().map(SentinelLookup::new);
         let connector = Connector { access, latest: None, patience: CONNECTING };
         Self { connector, sentinel_lookup, demotions: 0, latest: None }
     }
@@ -242,35 +239,38 @@ impl Primary {
 
 /// The connections to all sentinels of a service, each kept for as long as it answers.
 pub(super) struct SentinelLookup {
-    sentinels: Arc<Sentinels>,
+    service: String,
     contacts: Vec<Contact>,
 }
 
-#[derive(Default)]
 struct Contact {
+    access: Access,
     inquirer: Option<Inquirer>,
     /// The answer to a look-up of its name that was used last.
     latest: Option<Moment>,
 }
 
 impl SentinelLookup {
+    fn new(Sentinels { service, all }: &Sentinels) -> Self {
+        let contact = |access: &Access| {
+            let access = access.clone();
+            Contact { access, inquirer: None, latest: None }
+        };
+        Self { service: service.clone(), contacts: all.iter().map(contact).collect() }
+    }
+
     /// The primary with the highest epoch that the sentinels name, if a majority of them answers.
     async fn ask(&mut self) -> Result<Primary, Reason> {
-        let Sentinels { service, all } = &*self.sentinels;
-        let (needed, asked) = (Quorum::of(all.len()).enough(), Clock::System.now());
-        let mut answers: FuturesUnordered<_> = self
-            .contacts
-            .iter_mut()
-            .zip(all)
-            .map(|(contact, (name, secured))| async move {
-                (name, ask_sentinel(contact, secured, service, asked).await)
-            })
-            .collect();
+        let Self { service, contacts } = self;
+        let (count, asked) = (contacts.len(), Clock::System.now());
+        let needed = Quorum::of(count).enough();
+        let mut answers: FuturesUnordered<_> =
+            contacts.iter_mut().map(|contact| contact.ask(service, asked)).collect();
         let (mut named, mut causes): (Vec<Primary>, _) = (Vec::new(), Vec::new());
-        while let Some((name, answer)) = answers.next().await {
+        while let Some(answer) = answers.next().await {
             match answer {
                 Ok(primary) => named.push(primary),
-                Err(why) => causes.push(why.reworded(format!("{name}: {why}"))),
+                Err(why) => causes.push(why),
             }
             // A majority that agrees is enough. If it does not, all are heard: the one that knows
             // of the failover may be the slowest.
@@ -284,8 +284,9 @@ impl SentinelLookup {
         let latest = named.into_iter().max_by_key(|primary| (primary.epoch, primary.tenure));
         latest.filter(|_| answered >= needed).ok_or_else(|| {
             let listed: Vec<_> = causes.iter().map(|cause| &**cause.text()).collect();
-            let (all, listed) = (all.len(), listed.join("; "));
-            let why = format!("{answered} of {all} sentinels say where `{service}` is ({listed})");
+            let listed = listed.join("; ");
+            let why =
+                format!("{answered} of {count} sentinels say where `{service}` is ({listed})");
             // The reason of one that an operator must mend decides the pause before the next try.
             let for_operator = causes.iter().find(|cause| cause.needs_an_operator());
             for_operator.map_or_else(|| why.as_str().into(), |cause| cause.reworded(&*why))
@@ -293,29 +294,27 @@ impl SentinelLookup {
     }
 }
 
-/// Asks on the connection that was kept, and if that fails on a new one.
-async fn ask_sentinel(
-    contact: &mut Contact,
-    secured: &Secured,
-    service: &str,
-    asked: Moment,
-) -> Result<Primary, Reason> {
-    let answer = async {
-        // Taken out, so that a question that is given up half-way ends its connection.
-        if let Some(kept) = contact.inquirer.take()
-            && let Ok(primary) = ask_for_primary(&kept, service, asked).await
-        {
-            contact.inquirer = Some(kept);
-            return Ok(primary);
-        }
-        let config = secured.fresh().await?;
-        let inquirer = Inquirer::connect_by(config, &mut contact.latest).await?;
-        let primary = ask_for_primary(&inquirer, service, asked).await?;
-        contact.inquirer = Some(inquirer);
-        Ok(primary)
-    };
-    let late = || Err(format!("no answer within {LONGEST_QUESTION:?}").into());
-    time::timeout(LONGEST_QUESTION, answer).await.unwrap_or_else(|_| late())
+impl Contact {
+    /// Asks on the connection that was kept, and if that fails on a new one.
+    async fn ask(&mut self, service: &str, asked: Moment) -> Result<Primary, Reason> {
+        let Self { access, inquirer, latest } = self;
+        let answer = async {
+            // Taken out, so that a question that is given up half-way ends its connection.
+            if let Some(kept) = inquirer.take()
+                && let Ok(primary) = ask_for_primary(&kept, service, asked).await
+            {
+                *inquirer = Some(kept);
+                return Ok(primary);
+            }
+            let new = Inquirer::connect_by(access.config().await?, latest).await?;
+            let primary = ask_for_primary(&new, service, asked).await?;
+            *inquirer = Some(new);
+            Ok(primary)
+        };
+        let late = || Err(format!("no answer within {LONGEST_QUESTION:?}").into());
+        let answer = time::timeout(LONGEST_QUESTION, answer).await.unwrap_or_else(|_| late());
+        answer.map_err(|why: Reason| why.reworded(format!("{}: {why}", access.label())))
+    }
 }
 
 /// The primary that a sentinel names, and since when.

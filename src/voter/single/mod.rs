@@ -24,20 +24,18 @@ mod wire;
 mod tests;
 
 use std::{
-    future::poll_fn,
     pin::pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
-    task::Poll,
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures::{
     FutureExt,
-    future::{self, BoxFuture},
+    future::{self, BoxFuture, Either},
 };
 use rustc_hash::FxHashMap;
 use tokio::{
@@ -131,7 +129,7 @@ impl SingleNode {
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&runner).keep(access.clone(), listener, channels));
         #[cfg(feature = "tls")]
-        if let Some(tls) = &access.secured.tls {
+        if let Some(tls) = &access.tls {
             tasks.spawn(Arc::clone(tls).tell_of_certificate());
         }
 
@@ -348,17 +346,13 @@ impl Runner {
         link: &Arc<Link>,
         request: impl Future<Output = Outcome<T>>,
     ) -> Outcome<T> {
-        let (mut request, mut shut) = (pin!(request), pin!(self.gate.until_shut(link)));
         // Not by tokio's `select!`, which polls nothing if the task's budget is spent. The request
         // would not leave with its first poll then, and under load an undo could leave before its
         // acquire (law 6).
-        let outcome = poll_fn(|context| match request.as_mut().poll(context) {
-            Poll::Pending => {
-                shut.as_mut().poll(context).map(|()| Err(Cause::Broken(link.trouble())))
-            }
-            ready @ Poll::Ready(_) => ready,
-        });
-        let outcome = outcome.await;
+        let outcome = match future::select(pin!(request), pin!(self.gate.until_shut(link))).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right(_) => Err(Cause::Broken(link.trouble())),
+        };
         if let Err(Cause::Broken(why) | Cause::Unreachable(why)) = &outcome {
             // A link never connects again. Shut at once, so that no later request waits for it.
             self.gate.shut(link, why);

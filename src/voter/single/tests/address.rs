@@ -2,10 +2,7 @@ use std::{fs, net::IpAddr};
 
 use proptest::prelude::*;
 
-use crate::voter::{
-    Access, Address, Credentials, Security,
-    single::{access::Secured, carrier::Config},
-};
+use crate::voter::{Access, Address, Credentials, Security, single::carrier::Config};
 
 fn access(text: &str) -> Access {
     Access::new(&text.into(), &Security::default()).unwrap()
@@ -44,13 +41,13 @@ fn a_label_under_sentinels_has_the_service_and_all_of_them() {
                 ?sentinel_user=u%26&sentinel_password=%3Dp";
     assert_eq!(label(text), "lock-1@a.example:26379,b.example:7000,[::1]:26379/3");
     let reached = access(text);
-    let config = &reached.secured.config;
+    let config = &reached.config;
     assert_eq!((login(config), config.database), ((Some("user"), Some("a,b@")), Some(3)));
-    for (_, Secured { config, .. }) in &reached.sentinels.as_ref().unwrap().all {
+    for Access { config, .. } in &reached.sentinels.as_ref().unwrap().all {
         assert_eq!((login(config), config.database), ((Some("u&"), Some("=p")), None));
     }
     let encoded = access("redis://us%3Aer:p%40ss%2Fw%25rd%C3%A9@a.example");
-    assert_eq!(login(&encoded.secured.config), (Some("us:er"), Some("p@ss/w%rdé")));
+    assert_eq!(login(&encoded.config), (Some("us:er"), Some("p@ss/w%rdé")));
 }
 
 /// Each row is a case: clients, a text that they take, and what it is here. Either the text that

@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(5);
 
 async fn connect(server: &RedisServer) -> (Carrier, Router) {
     let access = Access::new(&server.url().into(), &Security::default()).unwrap();
-    let connected = Carrier::connect(access.secured.config, LONG, 32).await;
+    let connected = Carrier::connect(access.config, LONG, 32).await;
     connected.map_err(|failure| failure.why).expect("it connects")
 }
 

@@ -24,9 +24,7 @@ async fn nothing_leaves_by_a_connection_that_is_not_confirmed_in_time() {
     let server = RedisServer::start();
     let access = Access::new(&server.url().into(), &Security::default()).unwrap();
     let (link, _router) =
-        Link::connect(access.secured.config.clone(), &mut None, CONNECTING, NO_BACKLOG)
-            .await
-            .unwrap();
+        Link::connect(access.config.clone(), &mut None, CONNECTING, NO_BACKLOG).await.unwrap();
     let (gate, now) = (Gate::default(), Clock::System.now());
     gate.open(&link);
     assert!(gate.pass().is_ok(), "nobody has to confirm it");
