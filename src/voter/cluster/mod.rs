@@ -416,11 +416,6 @@ impl ClusterVoter {
         }
         Ok(servers.into_iter().map(|(shard, at)| self.branch(shard, at).node).collect())
     }
-
-    async fn close(self: Arc<Self>) {
-        let branches: Vec<_> = lock(&self.branches).drain().collect();
-        join_all(branches.iter().map(|(_, branch)| branch.node.close())).await;
-    }
 }
 
 impl Node for ClusterNode {
@@ -466,7 +461,8 @@ impl Node for ClusterNode {
 
     fn close(&self) -> BoxFuture<'static, ()> {
         lock(&self.following).abort_all();
-        Arc::clone(&self.voter).close().boxed()
+        let branches: Vec<_> = lock(&self.voter.branches).drain().collect();
+        join_all(branches.iter().map(|(_, branch)| branch.node.close())).map(drop).boxed()
     }
 }
 

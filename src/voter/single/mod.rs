@@ -130,7 +130,7 @@ impl SingleNode {
         tasks.spawn(Arc::clone(&runner).keep(access.clone(), listener, channels));
         #[cfg(feature = "tls")]
         if let Some(tls) = &access.tls {
-            tasks.spawn(Arc::clone(tls).tell_of_certificate());
+            tasks.spawn(Arc::clone(tls).watch_certificate());
         }
 
         let label = Arc::clone(access.label());

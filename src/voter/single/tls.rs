@@ -1,4 +1,4 @@
-//! Whom TLS trusts, and what it shows of itself.
+//! TLS: the trusted authorities, and the client's own certificate.
 
 use std::{fmt, fs, path::PathBuf, sync::Arc, time::Duration};
 
@@ -15,18 +15,18 @@ use super::carrier::{
 };
 use crate::{series, voter::SingleFlight};
 
-/// Between two looks at the client's own certificate.
+/// The pause between two looks at the client's own certificate.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// How `rediss://` addresses are connected to, by TLS 1.2 or 1.3.
+/// Settings of TLS (1.2 or 1.3) for `rediss://` addresses.
 ///
-/// Without any setting a server's certificate must be signed by one of the platform's root
-/// certificates, and the client shows none of its own. It must name the host that the address
-/// names; with Sentinel, the host or IP address by which the sentinels know the server.
+/// By default, a server's certificate must be signed by one of the platform's root certificates,
+/// and the client shows no certificate. A server's certificate must name the host of the address;
+/// with Sentinel, the host or IP address that the sentinels give.
 ///
 /// [`connect`](crate::Builder::connect) reads the files, and fails if something is wrong with them.
 /// They are read again for each new connection. So a certificate that is replaced on disk is used
-/// from the next connection on; connections that stand go on.
+/// from the next connection on. Open connections stay open.
 ///
 /// # Examples
 ///
@@ -48,7 +48,7 @@ pub struct Tls {
     client: Option<(Pem, Pem)>,
 }
 
-/// Where certificates or a key stand.
+/// Certificates or a key.
 #[derive(Clone)]
 enum Pem {
     Text(Arc<[u8]>),
@@ -56,7 +56,7 @@ enum Pem {
 }
 
 impl Tls {
-    /// The platform's root certificates, and no certificate of the client's own.
+    /// The defaults: the platform's root certificates, and no certificate of the client.
     pub fn new() -> Self {
         Self::default()
     }
@@ -74,8 +74,8 @@ impl Tls {
         self
     }
 
-    /// Shows this certificate to servers that ask for one: PEM text of its chain, the client's own
-    /// first, and of its private key.
+    /// Shows this certificate to servers that ask for one: the PEM texts of its chain, the client's
+    /// own certificate first, and of its private key.
     pub fn client_pem(mut self, certificates: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
         self.client = Some((Pem::text(certificates), Pem::text(key)));
         self
@@ -91,9 +91,8 @@ impl Tls {
         self
     }
 
-    /// Built by hand, because fred's own way panics where a program has several cryptography
-    /// providers compiled in and installed none, and fails on the first odd certificate in the
-    /// platform's store.
+    // Not by fred's own function. That panics if a program has several cryptography providers
+    // compiled in and installed none, and fails on the first odd certificate of the platform.
     pub(super) fn connector(&self) -> Result<TlsConnector, String> {
         let provider = CryptoProvider::get_default()
             .map_or_else(|| Arc::new(ring::default_provider()), Arc::clone);
@@ -112,15 +111,15 @@ impl Tls {
         Ok(config.into())
     }
 
-    /// Whether a part of it is in files, where others may replace it.
+    /// Whether a part of it is in files, which may be replaced.
     pub(super) fn has_files(&self) -> bool {
         let client = self.client.iter().flat_map(|(certificates, key)| [certificates, key]);
         self.authorities.iter().chain(client).any(|pem| matches!(pem, Pem::File(_)))
     }
 
-    /// Says in the metrics when the client's own certificate begins and ends, again and again, as
-    /// its file may be replaced. Ends at once if there is none.
-    pub(super) async fn tell_of_certificate(self: Arc<Self>) {
+    /// Writes to the metrics from when until when the client's own certificate is valid, again and
+    /// again, as the file may be replaced. Ends at once if there is no such certificate.
+    pub(super) async fn watch_certificate(self: Arc<Self>) {
         let Some((certificates, _)) = &self.client else { return };
         let reading = SingleFlight::new();
         loop {
@@ -128,7 +127,7 @@ impl Tls {
             let validity =
                 move || validity(pem.certificates("the client's certificate").ok()?.first()?);
             let read = reading.outcome(|_| false, validity);
-            // One that cannot be read is the cause of the next connection that fails.
+            // A file that cannot be read is no matter of metrics: the next connection names it.
             if let Ok(Some([start, end])) = read.await {
                 series::CERTIFICATE_START.set(start.as_secs_f64());
                 series::CERTIFICATE_END.set(end.as_secs_f64());
@@ -153,11 +152,11 @@ impl Tls {
     }
 }
 
-/// When a certificate begins and ends, as time since 1970.
+/// From when until when a certificate is valid, as time since 1970.
 fn validity(certificate: &CertificateDer<'_>) -> Option<[Duration; 2]> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
-    // webpki names these times only where it refuses a certificate for them. It checks them before
-    // it looks for who signed it, so nobody has to be trusted for this.
+    // webpki names these times only when it refuses a certificate because of them. It checks them
+    // before the signature, so this needs no authority.
     let refused = |time| {
         let (time, usage) = (UnixTime::since_unix_epoch(time), KeyUsage::client_auth());
         certificate.verify_for_usage(&[], &[], &[], time, usage, None, None).err()
@@ -208,7 +207,7 @@ impl Pem {
         Ok(found)
     }
 
-    /// The error names no part of what was read.
+    // The error names no part of the text, which may be the key.
     fn key(&self) -> Result<PrivateKeyDer<'static>, String> {
         let text = self.read("the client's key")?;
         PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
@@ -216,7 +215,7 @@ impl Pem {
         })
     }
 
-    /// Empty for a text.
+    /// Where it is, for errors; empty for a text.
     fn place(&self) -> String {
         match self {
             Self::Text(_) => String::new(),
@@ -225,7 +224,7 @@ impl Pem {
     }
 }
 
-/// What it is made of, without any text of keys.
+// Without the texts, as one of them is a private key.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls")
