@@ -1,4 +1,4 @@
-//! What stands between the coordinator and a voter.
+//! Voters: what carries requests to a voter, and whether its answers count.
 
 mod cluster;
 mod configuration;
@@ -27,7 +27,6 @@ pub(crate) use single::{Access, Looks, Provider, Security, SingleNode, sha1_hash
 pub use single::{Address, Credentials};
 pub(crate) use single_flight::SingleFlight;
 pub(crate) use standings::{Standings, VoterLayout};
-pub(crate) use task::VoterReply;
-pub(crate) use task::{Seen, Voter};
+pub(crate) use task::{Seen, Voter, VoterReply};
 
 use crate::sync::lock;

@@ -27,7 +27,7 @@ use super::{
         Argument, Carrier, Config, ConnectFailure, Frame, Raw, Router, Server, ServerConfig,
         Unanswered, at_once,
     },
-    names::addresses,
+    names::NAMES,
     wire,
 };
 use crate::{
@@ -113,7 +113,7 @@ struct Acknowledged {
 
 impl Link {
     /// Connects. `patience`: how long the look-up of a name, and then each address, may take.
-    /// `latest`: see [`addresses`].
+    /// `latest`: see [`NAMES`].
     // fred looks names up on threads of the runtime's pool, where a slow name server would hold up
     // all voters. So it gets numbers only.
     pub(super) async fn connect(
@@ -129,7 +129,8 @@ impl Link {
                 .await
                 .map_err(|failure| failure.why.unwrap_or_else(|| CLOSED.into()));
         };
-        let Ok(found) = time::timeout(patience, addresses(&server.host, latest)).await else {
+        let found = NAMES.addresses(&server.host, latest);
+        let Ok(found) = time::timeout(patience, found).await else {
             let (host, patience) = (server.host, Rounded(patience));
             return Err(format!("no address of `{host}` is known after {patience}").into());
         };
@@ -181,18 +182,12 @@ impl Link {
 
     /// Notes what came of a request.
     pub(super) fn note_reply(&self, reply: Raw, deadline: Duration) -> Outcome<Frame> {
-        match reply {
-            Ok(frame) => {
-                self.answered.store(true, Ordering::Relaxed);
-                Ok(frame)
-            }
-            Err(why) => {
-                if why == Unanswered::TimedOut {
-                    self.suspected.notify_one();
-                }
-                Err(self.cause(why, deadline))
-            }
+        match &reply {
+            Ok(_) => self.answered.store(true, Ordering::Relaxed),
+            Err(Unanswered::TimedOut) => self.suspected.notify_one(),
+            Err(_) => {}
         }
+        reply.map_err(|why| self.cause(why, deadline))
     }
 
     pub(super) fn cause(&self, why: Unanswered, deadline: Duration) -> Cause {
@@ -336,25 +331,23 @@ impl AcksNeeded {
     /// Fails unless enough replicas have in time what the script wrote.
     pub(super) async fn acknowledged(self) -> Outcome<()> {
         let rest = self.left.saturating_sub(Clock::System.now().since(self.sent));
-        let counted = time::timeout(rest, self.counted()).await;
-        counted.unwrap_or(Err(Cause::TimedOut(self.deadline)))
-    }
-
-    async fn counted(&self) -> Outcome<()> {
-        loop {
-            let latest = Arc::clone(&self.link.acknowledged).lock_owned().await;
-            // The first to find an answer from before its script asks for all that have left.
-            if self.number > latest.about {
+        let answer = time::timeout(rest, async {
+            loop {
+                let latest = Arc::clone(&self.link.acknowledged).lock_owned().await;
+                if self.number <= latest.about {
+                    break latest;
+                }
+                // The first to find an answer from before its script asks for all that have left.
                 self.ask(latest);
-                continue;
             }
-            let (count, needed) = (latest.count.clone()?, self.acks.replicas);
-            if count >= i64::from(needed) {
-                return Ok(());
-            }
-            let acknowledged = u32::try_from(count).unwrap_or(0);
-            return Err(Cause::Unacknowledged { acknowledged, needed, within: latest.within });
+        });
+        let latest = answer.await.map_err(|_| Cause::TimedOut(self.deadline))?;
+        let (count, needed) = (latest.count.clone()?, self.acks.replicas);
+        if count >= i64::from(needed) {
+            return Ok(());
         }
+        let acknowledged = u32::try_from(count).unwrap_or(0);
+        Err(Cause::Unacknowledged { acknowledged, needed, within: latest.within })
     }
 
     /// Sends `WAIT` for all scripts that have left so far.

@@ -25,17 +25,7 @@ const KEPT: Duration = Duration::from_secs(30);
 const FAILURE_KEPT: Duration = Duration::from_secs(1);
 
 /// The names that clients of this process look up.
-static NAMES: Names = Names { look_up, flights: PerProcess::new() };
-
-/// The addresses of a host, by an answer that is newer than `latest`.
-// A caller uses each answer once: `latest` has led to a connection that failed or ended, so the
-// name may lead elsewhere now, as after a failover by DNS.
-pub(super) async fn addresses(
-    host: &str,
-    latest: &mut Option<Moment>,
-) -> Result<Vec<SocketAddr>, Arc<str>> {
-    NAMES.addresses(host, latest).await
-}
+pub(super) static NAMES: Names = Names { look_up, flights: PerProcess::new() };
 
 fn look_up(host: &str) -> io::Result<Vec<SocketAddr>> {
     (host, 0).to_socket_addrs().map(Iterator::collect)
@@ -55,14 +45,17 @@ impl Answer {
     }
 }
 
-struct Names {
+pub(super) struct Names {
     look_up: fn(&str) -> io::Result<Vec<SocketAddr>>,
     /// The names that are being looked up, or were recently.
     flights: PerProcess<BTreeMap<Arc<str>, SingleFlight<Answer>>>,
 }
 
 impl Names {
-    async fn addresses(
+    /// The addresses of a host, by an answer that is newer than `latest`.
+    // A caller uses each answer once: `latest` has led to a connection that failed or ended, so the
+    // name may lead elsewhere now, as after a failover by DNS.
+    pub(super) async fn addresses(
         &self,
         host: &str,
         latest: &mut Option<Moment>,
