@@ -88,7 +88,7 @@ struct LatestTokens {
     names: HashMap<String, Name>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Name {
     /// `None` until the first token has its turn.
     highest: Option<Token>,
@@ -264,7 +264,7 @@ impl FromIterator<(String, Token)> for FenceGate {
     fn from_iter<I: IntoIterator<Item = (String, Token)>>(seen: I) -> Self {
         let mut tokens = LatestTokens::default();
         for (name, token) in seen {
-            let entry = tokens.names.entry(name).or_insert_with(Name::new);
+            let entry = tokens.names.entry(name).or_default();
             entry.highest = entry.highest.max(Some(token));
         }
         Self { tokens: Mutex::new(tokens) }
@@ -287,13 +287,10 @@ impl LatestTokens {
     // A stale token makes no entry: it would bring back names that were forgotten.
     fn turn(&mut self, name: &str, token: Token) -> Result<Arc<Turn<()>>, Stale> {
         self.judge(name, token)?;
-        if let Some(it) = self.names.get(name) {
-            return Ok(Arc::clone(&it.turn));
+        if !self.names.contains_key(name) {
+            self.names.insert(name.to_owned(), Name::default());
         }
-        let it = Name::new();
-        let turn = Arc::clone(&it.turn);
-        self.names.insert(name.to_owned(), it);
-        Ok(turn)
+        Ok(Arc::clone(&self.names[name].turn))
     }
 
     /// Remembers the token if the name still has this turn. Returns whether it has.
@@ -312,10 +309,6 @@ impl LatestTokens {
 }
 
 impl Name {
-    fn new() -> Self {
-        Self { highest: None, turn: Arc::default() }
-    }
-
     fn is_busy(&self) -> bool {
         self.turn.try_lock().is_err()
     }

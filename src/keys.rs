@@ -28,15 +28,15 @@ impl Prefix {
     /// Fails if the prefix cannot be used.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let Self(prefix) = self;
+        if prefix.is_empty() {
+            return Err(Error::invalid("the key prefix is empty"));
+        }
         // With a brace in it, the hash tag would begin in the prefix: all locks would have one
         // slot, or the keys of one lock several.
-        match prefix {
-            prefix if prefix.is_empty() => Err(Error::invalid("the key prefix is empty")),
-            prefix if prefix.contains(['{', '}']) => {
-                Err(Error::invalid(format!("the key prefix `{prefix}` has a brace in it")))
-            }
-            _ => Ok(()),
+        if prefix.contains(['{', '}']) {
+            return Err(Error::invalid(format!("the key prefix `{prefix}` has a brace in it")));
         }
+        Ok(())
     }
 
     /// The beginning of the channels for wake-ups; the client's id follows.

@@ -60,23 +60,23 @@ struct LogEntry {
 /// assert!(quorate::log::flush(Duration::from_secs(1)));
 /// ```
 pub fn flush(limit: Duration) -> bool {
-    let (done, told) = mpsc::channel();
-    is_told() || {
+    let (done, written) = mpsc::channel();
+    is_written() || {
         // After the limit, nobody receives this.
         let say = move || {
             let _ = done.send(());
         };
         queue(say, None);
-        told.recv_timeout(limit).is_ok()
+        written.recv_timeout(limit).is_ok()
     }
 }
 
 /// Completes when the subscribers have all events so far.
 pub(crate) async fn until_told() {
-    if !is_told() {
-        let (done, told) = oneshot::channel::<()>();
+    if !is_written() {
+        let (done, written) = oneshot::channel::<()>();
         queue(move || drop(done), None);
-        let _ = told.await;
+        let _ = written.await;
     }
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn hold_up() -> Box<dyn std::any::Any> {
     Box::new(QUEUE.lock())
 }
 
-fn is_told() -> bool {
+fn is_written() -> bool {
     let queue = QUEUE.lock();
     queue.as_ref().is_none_or(|queue| queue.backlog.waiting.load(Ordering::Acquire) == 0)
 }
@@ -194,7 +194,7 @@ impl LogQueue {
 fn tell_all(entries: &Receiver<LogEntry>, backlog: &Backlog) {
     for LogEntry { listener, tell } in entries {
         let missing = backlog.missing.swap(0, Ordering::Relaxed);
-        let told = || {
+        let write = || {
             tell();
             if missing > 0 {
                 tracing::warn!(missing, "events are missing: the log takes too long");
@@ -202,8 +202,8 @@ fn tell_all(entries: &Receiver<LogEntry>, backlog: &Backlog) {
         };
         // A subscriber that panics costs its own event.
         let _ = catch_unwind(AssertUnwindSafe(|| match listener {
-            Some(listener) => dispatcher::with_default(&listener, told),
-            None => told(),
+            Some(listener) => dispatcher::with_default(&listener, write),
+            None => write(),
         }));
         backlog.waiting.fetch_sub(1, Ordering::Release);
     }

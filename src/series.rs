@@ -247,7 +247,7 @@ impl AllLockSeries {
     }
 }
 
-/// The series of one observer of an election, which counts until this is dropped.
+/// The series of one observer of an election. The gauge includes it until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ObserverSeries {
     observers: Series,

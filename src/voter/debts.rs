@@ -6,7 +6,7 @@
 
 // Why not drop a release when its lease is over: a server that stood still may yet run a renewal
 // that was sent before it. The vote of a hold that was released long ago would then stand for
-// another lease (law 6, mutants `undoes_once` and `releases_once`).
+// another lease (law 6).
 
 use std::{
     collections::{BTreeMap, VecDeque},

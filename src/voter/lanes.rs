@@ -140,8 +140,8 @@ impl Lanes {
             && !request.reads
         {
             // A release of a guard has another deadline than an undo, and so another lane. Only the
-            // latest is remembered: a request that follows both could overtake the first, and its
-            // task would be told that the lock is taken that this client has given back.
+            // latest is remembered: a request that follows both could overtake the first, and find
+            // the lock taken by the very hold that this client has released.
             // Not for reads: with 10,000 readers, 620 calls were on their way.
             self.hurry(before);
         }

@@ -75,6 +75,15 @@ struct Branch {
     node: Arc<SingleNode>,
 }
 
+impl Branch {
+    /// Waits for the first attempt to connect.
+    // A request to a server that is still being connected to would fail at once.
+    async fn connected(self) -> Self {
+        self.node.runner.gate.until_tried().await;
+        self
+    }
+}
+
 impl ClusterNode {
     /// Starts to connect. Must be called on a runtime.
     pub(crate) fn start(
@@ -270,7 +279,12 @@ impl ClusterVoter {
         from: &Endpoint,
         mut version: u64,
     ) -> Outcome<(Branch, bool)> {
-        let (branch, asking) = match redirect {
+        if let Redirect::Ask(to) = &redirect
+            && let Some(shard) = self.topology.map().led_by(to)
+        {
+            return Ok((self.branch(shard, to).connected().await, true));
+        }
+        match redirect {
             Redirect::Moved(to) => {
                 let mut latest = self.topology.watch();
                 // By the map, not straight to the named server: it may have another name in the
@@ -283,30 +297,18 @@ impl ClusterVoter {
                         version = newer.answers;
                     }
                 }
-                (self.route(slot, votes)?, false)
             }
             Redirect::Ask(to) => {
-                let shard = self.topology.map().led_by(&to);
-                if let Some(shard) = shard {
-                    (self.branch(shard, &to), true)
-                } else {
-                    self.topology.refresh(Some(to));
-                    time::sleep(MOVING).await;
-                    (self.route(slot, votes)?, false)
-                }
-            }
-            Redirect::TryAgain => {
+                self.topology.refresh(Some(to));
                 time::sleep(MOVING).await;
-                (self.route(slot, votes)?, false)
             }
+            Redirect::TryAgain => time::sleep(MOVING).await,
             Redirect::Nowhere => {
                 self.topology.refresh(None);
                 return Err(self.unknown(slot));
             }
-        };
-        // A new server is still being connected to: without this, the request would fail at once.
-        branch.node.runner.gate.until_tried().await;
-        Ok((branch, asking))
+        }
+        Ok((self.route(slot, votes)?.connected().await, false))
     }
 
     async fn subscribe(self: Arc<Self>, channel: Arc<str>) -> Outcome<()> {

@@ -404,13 +404,13 @@ mod tests {
             let Some(primary) = primary(&address, &state, asked) else { return Ok(()) };
             prop_assert!(!primary.host.is_empty() && primary.port != 0);
             prop_assert!(primary.host.starts_with('[') || !primary.host.contains(':'));
-            // It is as old as the sentinel has known it, at most.
+            // At most as old as its tenure by the sentinel.
             let access = Access::new(&"redis://a".into(), &Security::default()).unwrap();
             let mut dialer = Dialer { demotions, ..Dialer::new(access) };
             let identity = Identity { run_id: "life".into(), age: Duration::MAX, ..Identity::default() };
             let (life, stamp, tenure, evicts) = (String::new(), None, None, None);
-            let mut met = Inspection { identity, life, stamp, tenure, evicts, syncs: false };
-            let told = dialer.since_promotion(&mut met, Some(&primary));
+            let mut inspection = Inspection { identity, life, stamp, tenure, evicts, syncs: false };
+            let told = dialer.since_promotion(&mut inspection, Some(&primary));
             prop_assert!(told.run_id.starts_with("life") && told.age == primary.tenure);
         }
     }
