@@ -226,7 +226,7 @@ impl Standings {
             && !crate::mutant!("quarantined_vote_counts")
         {
             let kept_out = self.kept_out(*shard, sent).map(KeptOut::verdict);
-            // Asked only then: it is another mutex.
+            // A closure, as it takes another mutex, and a quarantine is reason enough.
             let apart = || self.configuration.apart(shard.voter);
             let apart = || Some(Verdict::Unknown(Cause::ConfigurationMismatch(apart()?)));
             vote.verdict = kept_out.or_else(apart).unwrap_or(Verdict::Granted);

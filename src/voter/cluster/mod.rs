@@ -163,8 +163,8 @@ impl ClusterVoter {
     /// Connects to the servers of this voter, and drops connections to servers that lead another
     /// shard now, or none.
     fn connect(&self, map: &Map) {
-        // By its address a server may lead another shard, with other data: the new connection says
-        // for which one it votes.
+        // A server at the same address may lead another shard now, with other data. Only a new
+        // connection says for which shard it votes.
         lock(&self.branches).retain(|at, branch| map.led_by(at) == Some(branch.shard));
         for (shard, at) in map.servers(self.seat) {
             self.branch(shard, at);

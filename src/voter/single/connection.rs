@@ -125,7 +125,7 @@ impl Runner {
             drop(Box::pin(rename(&link, &inspection)).await);
         }
         *lock(&link.trusted) = primary.as_ref().map(Primary::trusted_until);
-        let inspection = link.inspection.get_or_init(|| inspection);
+        let first = link.inspection.get_or_init(|| inspection);
         gate.open(&link);
         let Dialer { connector, sentinel_lookup, .. } = dialer;
         // Boxed: it is as large as all the rest.
@@ -133,12 +133,8 @@ impl Runner {
         tokio::select! {
             () = link.watch(&mut router, || false) => {}
             () = gate.until_shut(&link) => {}
-            why = superseded(sentinel_lookup.as_mut().zip(primary), &link) => {
-                link.set_trouble(why);
-            }
-            why = self.inspect_again(&link, &identity, inspection, listener) => {
-                link.set_trouble(why);
-            }
+            why = superseded(sentinel_lookup.as_mut().zip(primary), &link) => link.set_trouble(why),
+            why = self.inspect_again(&link, &identity, first, listener) => link.set_trouble(why),
             () = listening => {}
         }
         end.lost = Some(link.trouble());
