@@ -14,10 +14,7 @@ use futures::{
 };
 use tokio::{
     runtime::Handle,
-    sync::{
-        mpsc,
-        oneshot::{self, error::RecvError},
-    },
+    sync::{mpsc, oneshot},
     task::yield_now,
 };
 
@@ -157,10 +154,12 @@ impl Voter {
 }
 
 /// The answer to a request. Dropping this drops the answer, never the request.
-pub(crate) type VoterReply<T> =
-    Map<oneshot::Receiver<Outcome<T>>, fn(Result<Outcome<T>, RecvError>) -> Outcome<T>>;
+pub(crate) type VoterReply<T> = Map<
+    oneshot::Receiver<Outcome<T>>,
+    fn(Result<Outcome<T>, oneshot::error::RecvError>) -> Outcome<T>,
+>;
 
-fn received<T>(answer: Result<Outcome<T>, RecvError>) -> Outcome<T> {
+fn received<T>(answer: Result<Outcome<T>, oneshot::error::RecvError>) -> Outcome<T> {
     answer.unwrap_or_else(|_| Err(Cause::Unreachable(CLOSED.into())))
 }
 

@@ -212,10 +212,7 @@ impl Parts {
             login.map_or_else(String::new, |(user, password)| format!("{user}:{password}@"));
         let secured = if self.tls { "s" } else { "" };
         match &self.site {
-            Site::Server(..) => {
-                let bare = Self { login: None, ..self.clone() };
-                format!("redis{secured}://{login}{}", bare.label())
-            }
+            Site::Server(..) => format!("redis{secured}://{login}{}", self.label()),
             Site::Socket(path) => {
                 let path = encoded(path, "/");
                 format!("redis+unix://{login}{path}{}", self.database("?db="))
