@@ -40,7 +40,7 @@ impl Prefix {
     }
 
     /// The beginning of the channels for wake-ups; the client's id follows.
-    pub(crate) fn calls(&self) -> String {
+    pub(crate) fn wakeup_channels(&self) -> String {
         format!("{}:calls:", self.0)
     }
 

@@ -46,7 +46,7 @@ struct Backlog {
 
 struct LogEntry {
     listener: Option<Dispatch>,
-    tell: Box<dyn FnOnce() + Send>,
+    event: Box<dyn FnOnce() + Send>,
 }
 
 /// Waits until the subscribers have all events so far, but no longer than `limit`. Returns whether
@@ -72,7 +72,7 @@ pub fn flush(limit: Duration) -> bool {
 }
 
 /// Completes when the subscribers have all events so far.
-pub(crate) async fn until_told() {
+pub(crate) async fn until_written() {
     if !is_written() {
         let (done, written) = oneshot::channel::<()>();
         queue(move || drop(done), None);
@@ -83,15 +83,15 @@ pub(crate) async fn until_told() {
 /// Queues an event for the thread of the log.
 // This calls no subscriber, and takes no mutex but its own. So callers may have the mutex of what
 // the event is about, which keeps events in the order in which things happened.
-pub(crate) fn tell(event: impl FnOnce() + Send + 'static) {
+pub(crate) fn report(event: impl FnOnce() + Send + 'static) {
     queue(event, Some(MOST));
 }
 
 /// The same for an event in the span of a caller's task. Not to be called under a mutex.
 // It asks the subscriber for the span, which may block.
-pub(crate) fn tell_here(event: impl FnOnce() + Send + 'static) {
+pub(crate) fn report_here(event: impl FnOnce() + Send + 'static) {
     let span = Span::current();
-    tell(move || span.in_scope(event));
+    report(move || span.in_scope(event));
 }
 
 /// A span that begins and ends on the thread of the log, like its events.
@@ -106,14 +106,14 @@ impl LogSpan {
         }
         let span = Arc::<OnceLock<Span>>::default();
         let begun = Arc::clone(&span);
-        tell(move || drop(begun.set(make())));
+        report(move || drop(begun.set(make())));
         Self(Some(span))
     }
 
     /// Queues an event with this span as its parent.
-    pub(crate) fn tell(&self, event: impl FnOnce(Option<Id>) + Send + 'static) {
+    pub(crate) fn report(&self, event: impl FnOnce(Option<Id>) + Send + 'static) {
         let span = self.0.clone();
-        tell(move || event(span.and_then(|span| span.get()?.id())));
+        report(move || event(span.and_then(|span| span.get()?.id())));
     }
 
     /// Ends the span with an outcome.
@@ -140,9 +140,9 @@ impl Drop for LogSpan {
 }
 
 /// Puts an entry at the end of the queue, unless `most` entries are there.
-fn queue(tell: impl FnOnce() + Send + 'static, most: Option<usize>) {
+fn queue(event: impl FnOnce() + Send + 'static, most: Option<usize>) {
     // If it finds no room, it is dropped after the mutex is free: with it may go a subscriber.
-    let entry = LogEntry { listener: listener(), tell: Box::new(tell) };
+    let entry = LogEntry { listener: listener(), event: Box::new(event) };
     let mut queue = QUEUE.lock();
     if queue.is_none() {
         // Where the system gives no thread, the next event tries again.
@@ -175,7 +175,7 @@ impl LogQueue {
         let ((entries, heard), backlog) = (mpsc::channel(), Arc::<Backlog>::default());
         let of_thread = Arc::clone(&backlog);
         let thread = thread::Builder::new().name("quorate-log".into());
-        thread.spawn(move || tell_all(&heard, &of_thread))?;
+        thread.spawn(move || write_all(&heard, &of_thread))?;
         Ok(Self { entries, backlog })
     }
 
@@ -191,11 +191,11 @@ impl LogQueue {
     }
 }
 
-fn tell_all(entries: &Receiver<LogEntry>, backlog: &Backlog) {
-    for LogEntry { listener, tell } in entries {
+fn write_all(entries: &Receiver<LogEntry>, backlog: &Backlog) {
+    for LogEntry { listener, event } in entries {
         let missing = backlog.missing.swap(0, Ordering::Relaxed);
         let write = || {
-            tell();
+            event();
             if missing > 0 {
                 tracing::warn!(missing, "events are missing: the log takes too long");
             }
@@ -274,7 +274,7 @@ mod tests {
         let (one, other) = (Listener::default(), Listener::default());
         for (listener, number) in [(&one, 1), (&other, 2), (&one, 3), (&other, 4)] {
             let _listening = dispatcher::set_default(&Dispatch::new(listener.clone()));
-            tell(move || tracing::info!(number));
+            report(move || tracing::info!(number));
         }
         assert_eq!([heard(&one), heard(&other)], ["number=1;number=3;", "number=2;number=4;"]);
     }
@@ -284,7 +284,7 @@ mod tests {
         let (panics, listens) = (Listener::default(), Listener::default());
         for (listener, text) in [(&panics, "panic"), (&listens, "told")] {
             let _listening = dispatcher::set_default(&Dispatch::new(listener.clone()));
-            tell(move || tracing::info!(text));
+            report(move || tracing::info!(text));
         }
         assert_eq!(heard(&listens), "text=\"told\";");
     }
@@ -295,7 +295,7 @@ mod tests {
         let _listening = dispatcher::set_default(&Dispatch::new(listener.clone()));
         let make = || tracing::debug_span!("renew", lock = "a", outcome = tracing::field::Empty);
         let span = LogSpan::begin(make);
-        span.tell(|on| tracing::info!(parent: on.clone(), has_span = on.is_some()));
+        span.report(|on| tracing::info!(parent: on.clone(), has_span = on.is_some()));
         span.end("renewed");
         drop(LogSpan::begin(make));
         let both = "lock=\"a\";has_span=true;outcome=\"renewed\";closed;lock=\"a\";closed;";
@@ -307,9 +307,9 @@ mod tests {
         let (queue, listener) = (LogQueue::start().unwrap(), Listener::default());
         let (begun, begins) = mpsc::channel();
         let (goes_on, go_on) = mpsc::channel::<()>();
-        let push = |tell: Box<dyn FnOnce() + Send>| {
+        let push = |event: Box<dyn FnOnce() + Send>| {
             let listener = Some(Dispatch::new(listener.clone()));
-            queue.push(LogEntry { listener, tell }, Some(3)).is_ok()
+            queue.push(LogEntry { listener, event }, Some(3)).is_ok()
         };
         assert!(push(Box::new(move || {
             begun.send(()).unwrap();
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(kept, [true, true, false, false]);
         goes_on.send(()).unwrap();
         let (done, told) = mpsc::channel();
-        let last = LogEntry { listener: None, tell: Box::new(move || done.send(()).unwrap()) };
+        let last = LogEntry { listener: None, event: Box::new(move || done.send(()).unwrap()) };
         assert!(queue.push(last, None).is_ok());
         told.recv().unwrap();
         let missing = "message=events are missing: the log takes too long;missing=2;";

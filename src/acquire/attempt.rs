@@ -60,8 +60,8 @@ impl Coordinator {
                 // another's. On each of several machines `run --try` would take it for taken, and a
                 // nightly job would run nowhere. The test is
                 // `who_meets_others_that_cannot_have_the_lock_either_is_not_told_that_it_is_taken`.
-                let kept_out = |voter| self.panel.standings.kept_out_longest(voter, started);
-                let is_silence = loss == Loss::Split && votes.discount(kept_out);
+                let quarantine = |voter| self.panel.standings.longest_quarantine(voter, started);
+                let is_silence = loss == Loss::Split && votes.discount(quarantine);
                 Err((if is_silence { Loss::NoQuorum } else { loss }, None))
             }
         };
@@ -163,7 +163,7 @@ impl Coordinator {
         }
         if let Ok(Granted { token: Some(token), .. }) = settled {
             // Its next floor is above, also if the wall clock is set back meanwhile.
-            lock(&self.floors).seen(&claim.record.info().key, token);
+            lock(&self.floors).note_token(&claim.record.info().key, token);
         }
         if let (Ok(_), Some(fewer)) = (&settled, grant.fewer()) {
             self.warn_of_fewer(&claim.record, fewer);
@@ -183,7 +183,7 @@ impl Coordinator {
         drop(warned);
         if is_first {
             let (lock, permits) = (record.info().name.as_str().to_owned(), record.info().permits);
-            log::tell_here(move || {
+            log::report_here(move || {
                 tracing::warn!(lock, permits, fewer, "others use the semaphore with fewer permits");
             });
         }

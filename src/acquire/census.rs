@@ -112,8 +112,8 @@ impl Panel {
         // A voter in quarantine may have forgotten whom it voted for: two of them would say that
         // nobody leads
         // (`voters_that_may_have_forgotten_whom_they_voted_for_do_not_say_that_nobody_leads`).
-        let kept_out = self.standings.kept_out(answer.shard, started);
-        kept_out.map_or(Incumbent::read(&answer), |it| Err(Cause::Quarantined(it.quarantined)))
+        let quarantine = self.standings.quarantine(answer.shard, started);
+        quarantine.map_or(Incumbent::read(&answer), |it| Err(Cause::Quarantined(it.quarantined)))
     }
 }
 

@@ -30,13 +30,13 @@ impl SeenBefore {
     fn of(standings: &Standings) -> Self {
         // In this order: a pause that is noticed between the two lines is heeded twice. In the
         // other order it would be missed.
-        let returned = standings.returned().version();
+        let returned = standings.renewal_signal().version();
         Self { stood_still: standings.stood_still(), returned }
     }
 
     /// Whether all holds were to be renewed at once since then.
     pub(crate) fn has_changed(&self, standings: &Standings) -> bool {
-        standings.returned().version() != self.returned
+        standings.renewal_signal().version() != self.returned
     }
 }
 

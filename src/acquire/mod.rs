@@ -116,7 +116,7 @@ impl Coordinator {
         this.spawn(this.gate.watch_runtime());
         this.spawn(this.listen_for_wakeups());
         let client = this.client().clone();
-        log::tell(move || tracing::info!(%client, "client connected"));
+        log::report(move || tracing::info!(%client, "client connected"));
         this
     }
 
@@ -125,7 +125,8 @@ impl Coordinator {
     // From the connection on, and not from the first refusal: each waiter of a new client asked
     // once more then, in case it had been woken before the subscription was confirmed.
     fn listen_for_wakeups(&self) -> impl Future<Output = ()> + use<> {
-        let channel: Arc<str> = format!("{}{}", self.settings.keys.calls(), self.client()).into();
+        let channel: Arc<str> =
+            format!("{}{}", self.settings.keys.wakeup_channels(), self.client()).into();
         let Panel { voters, quorum, .. } = &self.panel;
         let replies = voters.iter().map(|voter| voter.subscribe(Arc::clone(&channel))).collect();
         let subscribed = wakeup::majority_confirms(replies, *quorum);
@@ -189,8 +190,8 @@ impl Coordinator {
     /// Counts that a waiter asks again, and why.
     fn count_wakeup(&self, record: &LockRecord, wake: Wake) {
         let cause = match wake {
-            Wake::Called => "called",
-            Wake::Missed => "missed",
+            Wake::Message => "called",
+            Wake::MaybeMissed => "missed",
             Wake::Timer => "timer",
         };
         self.series(record).wakeups.of(cause).count(1);

@@ -200,7 +200,7 @@ impl Coordinator {
         asked: Moment,
     ) -> Error {
         let verdicts = answers.iter().map(|answer| match answer {
-            Ok(answer) => answer.whose(),
+            Ok(answer) => answer.holder_verdict(),
             Err(cause) => Verdict::Unknown(cause.clone()),
         });
         self.undecided(record, verdicts.collect(), asked)

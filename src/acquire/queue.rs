@@ -227,7 +227,7 @@ impl Waiter<'_> {
         let Self { coordinator, wait, listener, .. } = self;
         listener.place.receiver.look(|received| {
             if received.may_have_missed {
-                wait.miss_calls(now, coordinator.chance());
+                wait.miss_wakeups(now, coordinator.chance());
             }
             bid.next(now, &received.from, wait)
         })

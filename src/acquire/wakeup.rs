@@ -122,7 +122,7 @@ impl VoterListener {
 }
 
 impl VoterEvents for VoterListener {
-    fn called(&self, channel: &str, message: &str) {
+    fn deliver(&self, channel: &str, message: &str) {
         if message == FOR_OTHERS {
             return;
         }
@@ -134,29 +134,29 @@ impl VoterEvents for VoterListener {
         });
     }
 
-    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+    fn note_connection(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         self.standings.note_identity(self.shard(shard), identity, stamp, true)
     }
 
-    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+    fn note_inspection(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         self.standings.note_identity(self.shard(shard), identity, stamp, false)
     }
 
-    fn parted(&self, shard: usize, why: Option<&str>) {
+    fn note_disconnect(&self, shard: usize, why: Option<&str>) {
         self.standings.note_disconnect(self.shard(shard), why);
     }
 
-    fn moved(&self, from: usize, to: usize, lost: bool) {
+    fn note_move(&self, from: usize, to: usize, lost: bool) {
         self.standings.note_move(self.shard(from), self.shard(to), lost);
     }
 
-    fn is_waited_for(&self) -> bool {
+    fn has_waiters(&self) -> bool {
         self.wakeups.with_tables(|Tables { channels, listeners, .. }| {
             !channels.is_empty() || !listeners.is_empty()
         })
     }
 
-    fn missed(&self) {
+    fn note_lost_messages(&self) {
         self.wakeups.note_missed();
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     log, metric,
     proto::{Cause, ClientName, Error, Kind, Rounded, Verdict},
     settings::Settings,
-    voter::{Identity, Outcome, Seen, Standings, Voter, VoterEvents, VoterLayout},
+    voter::{Identity, Outcome, Standings, Voter, VoterEvents, VoterLayout, VoterStanding},
 };
 
 /// Pause between two questions to a voter that does not say who it is.
@@ -93,12 +93,12 @@ async fn connect_here(
     let due = clock.now() + settings.connect_timeout;
     let identities = identify_voters(&panel, &clock, &settings, due).await?;
     // Only now: a server that is named twice is an error, and its quarantine would only distract.
-    panel.standings.speak();
+    panel.standings.log_quarantines();
     check_distance(&panel, &clock, &settings, due).await?;
     for (voter, identity) in panel.voters.iter().zip(&identities) {
         if let Err(why) = identity {
             let (voter, why) = (Arc::clone(voter.label()), why.clone());
-            log::tell(move || {
+            log::report(move || {
                 tracing::warn!(%voter, %why, "not reached yet; it is tried again and again");
             });
         }
@@ -142,7 +142,7 @@ fn start(
         Standings::new(layout, clock.clone(), settings.suspicion(), settings.configuration(quorum));
     let voters = origins.iter().enumerate().map(|(voter, origin)| {
         let (wakeups, standings) = (Arc::clone(wakeups), Arc::clone(&standings));
-        let seen = Seen { voter, standings: Arc::clone(&standings) };
+        let seen = VoterStanding { voter, standings: Arc::clone(&standings) };
         let listener: Arc<dyn VoterEvents> = Arc::new(VoterListener { voter, wakeups, standings });
         let node = (origin.start)(listener, clock, settings);
         Voter::spawn(Arc::clone(&origin.label), node, clock, settings.batch_size, seen)
@@ -151,7 +151,7 @@ fn start(
     // Of each set by itself: three old voters and three new ones are no even number.
     for (_, set) in quorum.each().filter(|(_, set)| set.len().is_multiple_of(2)) {
         let voters = set.len();
-        log::tell(move || {
+        log::report(move || {
             tracing::warn!(
                 voters,
                 "an even number of voters survives no more failures than one voter fewer"

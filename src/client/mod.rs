@@ -280,7 +280,7 @@ impl Quorate {
         // In the time of a test, a thread of real time is never waited for: time that is paused
         // would jump to the deadline at once.
         if matches!(clock, Clock::System) {
-            let _ = clock.in_time(clock.now() + deadline, log::until_told()).await;
+            let _ = clock.in_time(clock.now() + deadline, log::until_written()).await;
         }
         last.map_or(Ok(()), Err)
     }

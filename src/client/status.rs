@@ -197,7 +197,7 @@ impl Quorate {
             let twin = standings.twin(Shard { voter, number: ONLY });
             let connection = twin.map_or(connection, Err);
             // The shard that is out for longest: until then some locks cannot have this vote.
-            let quarantine = standings.kept_out_longest(voter, clock.now());
+            let quarantine = standings.longest_quarantine(voter, clock.now());
             let quarantine = quarantine.map(|shard| shard.quarantined);
             let configuration_mismatch =
                 standings.configuration.apart(voter).map(|why| why.to_string());
@@ -302,7 +302,7 @@ impl Quorate {
         let patience = PATIENCE.max(voter_deadline);
         // A channel of its own: to unsubscribe from the client's channel would leave its waiters
         // without wake-ups. It begins alike, so the rights of the client are enough.
-        let calls = format!("{}{}:survey", settings.keys.calls(), coordinator.client());
+        let calls = format!("{}{}:survey", settings.keys.wakeup_channels(), coordinator.client());
         let calls: Arc<str> = calls.into();
         let Panel { voters, standings, .. } = panel;
         let asked = voters.iter().map(async |voter| {

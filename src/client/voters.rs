@@ -9,8 +9,8 @@ use crate::{
     proto::{Error, Quorum},
     settings::Settings,
     voter::{
-        Access, Address, ClusterNode, Looks, Node, Security, SingleNode, Topology, VoterEvents,
-        VoterLayout,
+        Access, Address, ClusterNode, InspectionSettings, Node, Security, SingleNode, Topology,
+        VoterEvents, VoterLayout,
     },
 };
 
@@ -286,9 +286,14 @@ impl Origin {
     }
 }
 
-fn looks(settings: &Settings) -> Looks {
+fn looks(settings: &Settings) -> InspectionSettings {
     let Settings { replica_acks: acks, may_evict, ref keys, .. } = *settings;
-    Looks { acks, fingerprint: Some(keys.fingerprint()), may_evict, ..Looks::default() }
+    InspectionSettings {
+        acks,
+        fingerprint: Some(keys.fingerprint()),
+        may_evict,
+        ..InspectionSettings::default()
+    }
 }
 
 /// The voters of a client, and how their votes are counted. What is in both sets is one voter.

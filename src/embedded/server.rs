@@ -315,7 +315,7 @@ impl ServerState {
         let Some(link) = self.links.remove(&id) else { return };
         self.deferred.push(Box::new(move |_| {
             if link.is_up {
-                link.listener.parted(ONLY, None);
+                link.listener.note_disconnect(ONLY, None);
             }
         }));
     }
@@ -363,7 +363,7 @@ impl ServerState {
             (link.last_there, link.last_back) = (self.now, self.now);
             if mem::take(&mut link.is_up) {
                 let listener = Arc::clone(&link.listener);
-                self.deferred.push(Box::new(move |_| listener.parted(ONLY, Some(why))));
+                self.deferred.push(Box::new(move |_| listener.note_disconnect(ONLY, Some(why))));
             }
         }
         let (lost, stays): (BTreeMap<_, _>, _) = mem::take(&mut self.under_way)
@@ -385,7 +385,7 @@ impl ServerState {
         let listener = Arc::clone(&link.listener);
         self.go_up(id);
         // Wake-ups of the time in between are lost, so waiters ask again.
-        self.deferred.push(Box::new(move |_| listener.missed()));
+        self.deferred.push(Box::new(move |_| listener.note_lost_messages()));
     }
 
     /// Opens the connection, and lets its listener hear who answers.
@@ -400,7 +400,7 @@ impl ServerState {
         let identity = self.life.identity(self.now);
         link.birth.clone_from(&identity.birth);
         self.deferred.push(Box::new(move |server| {
-            let needs_a_name = listener.met(ONLY, &identity, Some(stamp));
+            let needs_a_name = listener.note_connection(ONLY, &identity, Some(stamp));
             let state = &mut *lock(&server.state);
             if needs_a_name {
                 state.life.rename(identity.birth.as_ref(), state.now);
@@ -423,7 +423,7 @@ impl ServerState {
         let stamp = Stamp { shown: self.machine.wall(), asked, answered };
         let identity = self.life.identity(self.now);
         self.deferred.push(Box::new(move |server| {
-            if listener.seen(ONLY, &identity, Some(stamp)) {
+            if listener.note_inspection(ONLY, &identity, Some(stamp)) {
                 let state = &mut *lock(&server.state);
                 state.life.rename(identity.birth.as_ref(), state.now);
             }
@@ -499,7 +499,7 @@ impl ServerState {
                     let Some(link) = self.links.get(&connection) else { continue };
                     let listener = Arc::clone(&link.listener);
                     self.deferred
-                        .push(Box::new(move |_| listener.called(&message.channel, &message.text)));
+                        .push(Box::new(move |_| listener.deliver(&message.channel, &message.text)));
                 }
                 request => self.serve(request),
             }

@@ -248,11 +248,11 @@ impl Hold {
             (self.name().to_owned(), self.id.clone(), loss.reason_and_text());
         if self.id.is_parked() {
             // Nobody worked under it, so it is no loss that somebody must look at.
-            return log::tell(move || tracing::info!(lock, %hold, %why, "ticket ended"));
+            return log::report(move || tracing::info!(lock, %hold, %why, "ticket ended"));
         }
         self.series().lost.of(reason).count(1);
         let voters = self.coordinator.panel().report(verdicts);
-        log::tell(move || {
+        log::report(move || {
             let (voters, note) = (Listed(&voters), hold.note());
             tracing::warn!(lock, %hold, note, %why, %voters, "lock lost");
         });
@@ -409,7 +409,7 @@ impl Hold {
         {
             state.warned = true;
             let (lock, hold, waits) = (self.name().to_owned(), self.id.clone(), Rounded(lease));
-            log::tell(move || {
+            log::report(move || {
                 tracing::warn!(
                     lock, %hold, %waits,
                     "a task waits long behind a hold of its own client"

@@ -88,12 +88,12 @@ pub(super) fn watch(
         (coordinator.clock().clone(), Arc::clone(&coordinator.panel().standings));
     // Both before the task first runs. If it never runs, the guard is dropped with it and ends the
     // holds. And a voter that comes back before it runs must not go unnoticed.
-    let (guard, seen_return) = (EndGuard(Arc::clone(agenda)), standings.returned().version());
+    let (guard, seen_return) = (EndGuard(Arc::clone(agenda)), standings.renewal_signal().version());
     async move { keep(&guard.0, &clock, &standings, seen_return).await }
 }
 
 async fn keep(agenda: &Agenda<Hold>, clock: &Clock, standings: &Standings, mut seen_return: u64) {
-    let returned = standings.returned();
+    let returned = standings.renewal_signal();
     // In this task: a task for each round would cost more than the round.
     let mut rounds = FuturesUnordered::new();
     // By deadline: if the voters are too slow for all, the holds that end first go first.
@@ -195,7 +195,7 @@ impl RoundRoom {
 
 /// A round of renewal, after which the hold is back on the agenda.
 async fn round(hold: Arc<Hold>) {
-    let returned = hold.coordinator.panel().standings.returned();
+    let returned = hold.coordinator.panel().standings.renewal_signal();
     let seen_return = returned.version();
     // If it panics, the others go on. Nothing is half done then: the lock of the state spans each
     // change.
@@ -221,7 +221,7 @@ async fn renew(hold: &Arc<Hold>) {
         let outcome = match end {
             RoundEnd::Renewed => {
                 if hold.note_failure(false) && !hold.id.is_parked() {
-                    span.tell(move |on| {
+                    span.report(move |on| {
                         let lock = name.as_str();
                         tracing::warn!(parent: on, lock, hold = %id, "renewed again");
                     });
@@ -235,7 +235,7 @@ async fn renew(hold: &Arc<Hold>) {
                 // For a parked hold it mostly means that somebody resumes it.
                 let fails_again = hold.note_failure(true) || hold.id.is_parked();
                 let left = deadline.since(now);
-                span.tell(move |on| {
+                span.report(move |on| {
                     let (lock, voters) = (name.as_str(), Listed(&voters));
                     // One warning for all rounds that fail one after the other: an outage would
                     // fill the log.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Entry;
 use crate::{
-    proto::{Done, DoneSeen, DoneSurvey, Error, Vote},
+    proto::{Done, DoneAnswer, DoneSurvey, Error, Vote},
     scripts::Answer,
     voter::{Call, Outcome},
 };
@@ -84,7 +84,7 @@ impl Entry {
             }
             let answer = outcome.as_ref().ok();
             let (done, clock) = (answer.and_then(Answer::done), answer.and_then(Answer::left));
-            DoneSeen { verdict, done, clock }
+            DoneAnswer { verdict, done, clock }
         };
         let survey = |outcomes: &[Outcome<Answer>]| {
             DoneSurvey::new(panel.quorum, outcomes.iter().map(read).collect())

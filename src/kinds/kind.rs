@@ -326,7 +326,8 @@ pub(crate) struct Forms {
 
 impl Forms {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let mut forms = Self { wakeup_channels: settings.keys.calls().into(), made: Vec::new() };
+        let mut forms =
+            Self { wakeup_channels: settings.keys.wakeup_channels().into(), made: Vec::new() };
         // If the lease cannot be used, the call that locks says so.
         if let Ok(rules) = settings.rules(settings.lease) {
             let form = |kind| forms.of(kind, rules, Preference::default(), settings);

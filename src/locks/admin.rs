@@ -505,7 +505,7 @@ async fn ask_all(handle: &LockHandle, record: &LockRecord) -> Result<Vec<VoterVi
     let quarantined = |(voter, answer): (usize, &Outcome<Answer>)| {
         let only = Shard { voter, number: ONLY };
         let shard = answer.as_ref().map_or(only, |answer| answer.shard);
-        Some(panel.standings.kept_out(shard, now)?.quarantined)
+        Some(panel.standings.quarantine(shard, now)?.quarantined)
     };
     let quarantined: Vec<_> = answers.iter().enumerate().map(quarantined).collect();
     let mut seen: Vec<_> = answers.into_iter().map(read).collect();

@@ -406,7 +406,7 @@ pub(crate) fn after_work<T, E: From<Error>>(
         // The lock was held for as long as there was work, so the work is done. Only the next
         // holder may have to wait until the lease ends.
         Err(error) if error.is_unconfirmed() => {
-            log::tell_here(move || {
+            log::report_here(move || {
                 tracing::warn!(lock = error.lock(), %error, "not released yet");
             });
         }

@@ -117,7 +117,7 @@ impl Election {
         loop {
             if let Some(error) = failed {
                 let (election, error) = (self.0.name().to_owned(), error.to_string());
-                log::tell_here(move || tracing::warn!(election, error, "campaigns again"));
+                log::report_here(move || tracing::warn!(election, error, "campaigns again"));
                 tokio::select! {
                     biased;
                     () = &mut shutdown => return Ok(None),

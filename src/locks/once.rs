@@ -303,7 +303,7 @@ impl Once {
         };
         if let Some(done) = self.look(firing, &entry).await? {
             let (lock, latest) = (entry.name().to_owned(), done.firing);
-            log::tell_here(move || {
+            log::report_here(move || {
                 tracing::info!(lock, firing = firing.number, latest, "firing passed");
             });
             return Ok(ControlFlow::Break(done.into()));

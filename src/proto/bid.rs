@@ -279,7 +279,7 @@ impl Bid {
     fn wait_for_next(&mut self, now: Moment, called: &[bool]) -> BidNext {
         let open = self.votes.is_open();
         let is_called = called.contains(&true);
-        let again = BidNext::End(Some(if is_called { Wake::Called } else { Wake::Timer }));
+        let again = BidNext::End(Some(if is_called { Wake::Message } else { Wake::Timer }));
         // As long again as the deciding answers took: the others are probably about to come.
         let linger = self.lost_at.map_or(self.due, |lost| lost + lost.since(self.started));
         let linger = linger.min(self.due);

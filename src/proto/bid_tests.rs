@@ -89,7 +89,7 @@ const TWO_REFUSE: &[Said] = &[Refuses(0, 4, 9_000), Refuses(1, 4, 9_000)];
 const ONE_GRANTS: &[Said] = &[Grants(0, 4), Refuses(1, 4, 9_000), Refuses(2, 4, 9_000)];
 const FIRST: [bool; 3] = [true, false, false];
 const AGAIN: BidNext = BidNext::End(Some(Wake::Timer));
-const CALLED: BidNext = BidNext::End(Some(Wake::Called));
+const CALLED: BidNext = BidNext::End(Some(Wake::Message));
 
 #[test]
 fn it_is_won_with_the_grant_that_makes_a_majority() {
@@ -274,9 +274,9 @@ fn who_was_refused_waits_until_the_limit_or_until_calls_may_be_lost() {
         held(&mut bid, voter, 4, 9_000, 2);
     }
     assert_eq!(next(&mut bid, &mut wait, at(2), &NOBODY), self::wait(300));
-    wait.miss_calls(at(10), 0);
+    wait.miss_wakeups(at(10), 0);
     assert_eq!(bid.next(at(10), &NOBODY, &mut wait), self::wait(11));
-    assert_eq!(bid.next(at(11), &NOBODY, &mut wait), BidNext::End(Some(Wake::Missed)));
+    assert_eq!(bid.next(at(11), &NOBODY, &mut wait), BidNext::End(Some(Wake::MaybeMissed)));
     assert_eq!(bid.next(at(300), &NOBODY, &mut wait), BidNext::End(None));
 }
 

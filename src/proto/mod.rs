@@ -52,7 +52,7 @@ pub use lease::{Drift, Duty, HoldLimit, Lease, Terms};
 #[cfg(test)]
 pub(crate) use moment::at;
 pub use moment::{Backoff, Moment, Rounded};
-pub use once::{Done, DoneSeen, DoneSurvey};
+pub use once::{Done, DoneAnswer, DoneSurvey};
 pub use quorum::{Majorities, Quorum, Side};
 pub use release::Release;
 pub use round::{Asked, Checkup, Round, RoundEnd, Support};
@@ -64,8 +64,8 @@ pub use slots::{SlotNext, SlotOrder, SlotVotes, Slots};
 pub use survey::{ClockOffset, FoundLock, LockKind, Persistence, ServerInfo, ServerReport};
 pub use token::{Floors, Tenure, Token};
 pub use trust::{
-    Birth, Change, Data, Gauge, Identity, KeptOut, Register, Shard, Shown, Stamp, Suspicion, Trust,
-    Wakes,
+    Birth, Change, Data, Gauge, Identity, Register, Shard, ShardQuarantine, Shown, Stamp,
+    Suspicion, Trust, Wakes,
 };
 pub use verdict::{
     Cause, Listed, Quarantine, Quarantined, RestartGuard, Sided, Verdict, VoterReport,

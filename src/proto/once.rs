@@ -30,7 +30,7 @@ impl Done {
 
 /// The answer of one voter.
 #[derive(Clone, Debug)]
-pub struct DoneSeen {
+pub struct DoneAnswer {
     /// A grant means that the hold that asks has the voter's vote, and that it counts.
     pub verdict: Verdict,
     pub done: Option<Done>,
@@ -42,11 +42,11 @@ pub struct DoneSeen {
 #[derive(Clone, Debug)]
 pub struct DoneSurvey {
     quorum: Quorum,
-    seen: Vec<DoneSeen>,
+    seen: Vec<DoneAnswer>,
 }
 
 impl DoneSurvey {
-    pub fn new(quorum: Quorum, seen: Vec<DoneSeen>) -> Self {
+    pub fn new(quorum: Quorum, seen: Vec<DoneAnswer>) -> Self {
         Self { quorum, seen }
     }
 
@@ -103,7 +103,7 @@ mod tests {
     use crate::proto::{Cause, Verdict::Granted};
 
     fn survey(quorum: Quorum, said: &[(Verdict, Option<u64>)]) -> DoneSurvey {
-        let seen = said.iter().map(|(verdict, firing)| DoneSeen {
+        let seen = said.iter().map(|(verdict, firing)| DoneAnswer {
             verdict: verdict.clone(),
             done: firing.map(|firing| Done { firing, when_ms: Some(1), memory_ms: 9 }),
             clock: (*verdict != silent()).then_some(Duration::ZERO),

@@ -2,7 +2,7 @@
 
 use std::{mem, time::Duration};
 
-use super::{Backoff, Cause, HoldId, KeptOut, Moment, Next, Quorum, Terms, Verdict, Votes};
+use super::{Backoff, Cause, HoldId, Moment, Next, Quorum, ShardQuarantine, Terms, Verdict, Votes};
 
 /// The votes that one hold has, by the answers of its voters.
 // Ada holds by voters 1 and 2. Voter 2 loses the record unnoticed, Ben gets the votes of 2 and 3,
@@ -34,7 +34,7 @@ pub struct Asked {
     /// When the answer came.
     pub heard: Moment,
     /// The quarantine of the voter, if it is in one.
-    pub kept_out: Option<KeptOut>,
+    pub quarantine: Option<ShardQuarantine>,
 }
 
 /// The vote that one voter gave the hold, and the times without it.
@@ -113,14 +113,19 @@ impl Support {
     }
 
     /// What a voter's answer counts for when the hold is renewed.
-    pub fn counted(&self, voter: usize, verdict: Verdict, kept_out: Option<KeptOut>) -> Verdict {
-        let Some(kept_out) = kept_out else { return verdict };
+    pub fn verdict_that_counts(
+        &self,
+        voter: usize,
+        verdict: Verdict,
+        quarantine: Option<ShardQuarantine>,
+    ) -> Verdict {
+        let Some(quarantine) = quarantine else { return verdict };
         // A voter that had given this hold its vote before it forgot can have forgotten no vote of
         // another. Ada has 1 and 2; 3 votes for Ben and forgets; 2 and 3 renew Ada's hold. If that
         // counted, Ben would get the lock by 3 and by 1, once her vote at 1 ends (design 5).
-        let had = self.voters[voter].keeps.is_some_and(|keeps| kept_out.forgot < keeps);
+        let had = self.voters[voter].keeps.is_some_and(|keeps| quarantine.forgot < keeps);
         match verdict {
-            Verdict::Granted if !had => kept_out.verdict(),
+            Verdict::Granted if !had => quarantine.verdict(),
             verdict => verdict,
         }
     }
@@ -162,7 +167,7 @@ impl Support {
     }
 
     /// A hold that resumes this one has the voter's vote, and may yet give it back.
-    pub fn lend(&mut self, voter: usize, to: &HoldId, heard: Moment) {
+    pub fn note_resumer(&mut self, voter: usize, to: &HoldId, heard: Moment) {
         // It is no gap: until it is given back nobody else can have the vote. A failed attempt to
         // resume a ticket would end it otherwise (mutant `resumer_is_a_stranger`).
         self.voters[voter].note_rival(to, heard, self.patience);
@@ -241,15 +246,15 @@ impl VoterSupport {
     /// The voter has no vote of the hold.
     fn note_loss(&mut self, asked: Asked) {
         let Some(vote) = self.vote.filter(|_| self.lacks.is_none()) else { return };
-        self.lacks = Some(match asked.kept_out {
+        self.lacks = Some(match asked.quarantine {
             // The lease had ended, so nothing was lost.
             _ if vote.until <= asked.heard => (vote.until, Lack::Missing),
-            Some(kept_out) => {
+            Some(quarantine) => {
                 // It forgot, and nobody has counted it since. The gap ends with the request that
                 // found it out, which went to all voters: a loss at another voter after that is not
                 // one of the same time. So rolling restarts lose no lock.
                 self.add_gap(vote.asked, asked.sent, Lack::Forgotten);
-                (asked.sent + kept_out.quarantined.left, Lack::Missing)
+                (asked.sent + quarantine.quarantined.left, Lack::Missing)
             }
             // Nothing explains it: it may have been lost right after it was given.
             None => (vote.asked, Lack::Lost),
@@ -258,10 +263,10 @@ impl VoterSupport {
 
     /// While the voter is in quarantine it counts for nobody else, so that time is no gap.
     fn leave_out_quarantine(&mut self, asked: Asked) {
-        let (Some(kept_out), Some((from, why))) = (asked.kept_out, self.lacks) else { return };
-        if kept_out.forgot <= asked.heard {
-            self.add_gap(from, kept_out.forgot, why);
-            let ends = asked.sent + kept_out.quarantined.left;
+        let (Some(quarantine), Some((from, why))) = (asked.quarantine, self.lacks) else { return };
+        if quarantine.forgot <= asked.heard {
+            self.add_gap(from, quarantine.forgot, why);
+            let ends = asked.sent + quarantine.quarantined.left;
             self.lacks = Some((from.max(ends), why));
         }
     }

@@ -16,7 +16,7 @@ fn at(secs: u64) -> Moment {
 /// A request of a round that left and was answered at that moment.
 fn asked(sent: u64) -> Asked {
     let (sent, heard) = (at(sent), at(sent));
-    Asked { is_first: false, is_passed: false, sent, terms: terms(), heard, kept_out: None }
+    Asked { is_first: false, is_passed: false, sent, terms: terms(), heard, quarantine: None }
 }
 
 /// Of a hold that was asked for at 1 s.
@@ -24,12 +24,12 @@ fn support(voters: usize) -> Support {
     Support::new(voters, at(1), SECS(0), MS(200))
 }
 
-fn forgot(secs: u64) -> KeptOut {
-    KeptOut::new(Quarantine::Restarted, SECS(20), at(secs))
+fn forgot(secs: u64) -> ShardQuarantine {
+    ShardQuarantine::new(Quarantine::Restarted, SECS(20), at(secs))
 }
 
-fn counts(support: &Support, kept_out: Option<KeptOut>) -> bool {
-    support.counted(0, Verdict::Granted, kept_out) == Verdict::Granted
+fn counts(support: &Support, quarantine: Option<ShardQuarantine>) -> bool {
+    support.verdict_that_counts(0, Verdict::Granted, quarantine) == Verdict::Granted
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_voter_that_forgot_counts_for_whom_it_had_its_vote_from_and_only_while_that_
 #[test]
 fn a_refusal_in_quarantine_stays_one() {
     let refused = Verdict::Refused { by: HoldId::parse("c:2"), ttl: None };
-    let counted = support(1).counted(0, refused.clone(), Some(forgot(40)));
+    let counted = support(1).verdict_that_counts(0, refused.clone(), Some(forgot(40)));
     assert_eq!(counted, refused);
 }
 
@@ -164,7 +164,7 @@ fn votes_that_may_have_ended_in_time_are_missed_from_then_on_and_not_before() {
 
 #[test]
 fn a_voter_in_quarantine_has_given_its_vote_to_nobody_else_unless_a_majority_is_there() {
-    let out = |sent| Asked { kept_out: Some(forgot(10)), ..asked(sent) };
+    let out = |sent| Asked { quarantine: Some(forgot(10)), ..asked(sent) };
     for (votes, others, is_told) in [(2, 0, false), (3, 1, true)] {
         let mut support = granted_by(votes);
         support.heard(0, &Verdict::Absent, out(11));
@@ -180,7 +180,7 @@ fn a_voter_in_quarantine_has_given_its_vote_to_nobody_else_unless_a_majority_is_
 #[test]
 fn another_hold_that_stays_is_a_loss_where_it_leaves_no_majority() {
     let by = |name| Verdict::Refused { by: HoldId::parse(name), ttl: None };
-    let out = |ms| Asked { heard: at(11) + MS(ms), kept_out: Some(forgot(10)), ..asked(11) };
+    let out = |ms| Asked { heard: at(11) + MS(ms), quarantine: Some(forgot(10)), ..asked(11) };
     let now = at(11) + MS(300);
     for (votes, answers, is_told) in [
         (2, vec![(by("b:1"), 0), (by("b:1"), 199)], false),
@@ -342,7 +342,7 @@ fn votes_that_are_lent_are_no_gap_and_are_lost_when_they_stay_away() {
         for voter in voters {
             let asked = asked(ms / 1_000);
             support.heard(*voter, &Verdict::Unknown(Cause::Unheard), asked);
-            support.lend(*voter, &HoldId::parse("c:2"), at_ms(ms));
+            support.note_resumer(*voter, &HoldId::parse("c:2"), at_ms(ms));
         }
     };
     let lost_at = |support: &mut Support, ms| support.is_lost(Quorum::of(3), at_ms(ms));

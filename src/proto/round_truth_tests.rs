@@ -130,7 +130,7 @@ impl Truth {
             sent: at(sent),
             terms: Terms::new(MS(1_000_000), Drift { ppm: 0, fixed: Duration::ZERO }),
             heard: at(now),
-            kept_out: None,
+            quarantine: None,
         };
         self.support.heard(voter, &verdict, asked);
         self.granted[voter] |= request == Request::Acquire;

@@ -157,7 +157,7 @@ impl Floors {
     }
 
     /// Notes the token of a hold of this client.
-    pub fn seen(&mut self, lock: &Arc<str>, token: Token) {
+    pub fn note_token(&mut self, lock: &Arc<str>, token: Token) {
         if u64::from(token) < self.wall_micros {
             return;
         }
@@ -298,7 +298,7 @@ mod tests {
         for number in 0..100_000_u64 {
             let lock = Arc::from(number.to_string());
             floors.floor(&lock, 1);
-            floors.seen(&lock, token(1_000 + number));
+            floors.note_token(&lock, token(1_000 + number));
             assert!(floors.ahead.len() <= Floors::MOST, "{}", floors.ahead.len());
         }
         let latest = Arc::from("99999");
@@ -309,9 +309,9 @@ mod tests {
     fn a_token_ahead_of_the_clock_is_the_floor_of_its_own_lock() {
         let (mut floors, [one, other]) = (floors(), ["a", "b"].map(Arc::from));
         assert_eq!(floors.floor(&one, 100), block_of(100));
-        floors.seen(&one, token(100));
+        floors.note_token(&one, token(100));
         assert_eq!(floors.floor(&one, 100), block_of(101));
-        floors.seen(&one, token(500));
+        floors.note_token(&one, token(500));
         let both = (floors.floor(&one, 120), floors.floor(&other, 120));
         assert_eq!(both, (block_of(501), block_of(120)));
         assert_eq!(floors.floor(&one, 700), block_of(700));
@@ -323,7 +323,7 @@ mod tests {
         for number in 1..10_000_u64 {
             let lock = Arc::from(number.to_string());
             let floor = floors.floor(&lock, Token::BLOCK * number);
-            floors.seen(&lock, floor);
+            floors.note_token(&lock, floor);
             assert!(floors.ahead.len() <= Floors::FEW, "{}", floors.ahead.len());
         }
     }
@@ -333,7 +333,7 @@ mod tests {
         let (mut floors, lock) = (floors(), Arc::from("a"));
         assert_eq!(floors.floor(&lock, 0), block_of(1));
         assert_eq!(floors.floor(&lock, u64::MAX), token(Token::MOST));
-        floors.seen(&lock, token(Token::MOST));
+        floors.note_token(&lock, token(Token::MOST));
         assert_eq!(floors.floor(&lock, 0), token(Token::MOST));
     }
 

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Cause, HoldId, KeptOut, Moment, Quorum, Verdict};
+use super::{Cause, HoldId, Moment, Quorum, ShardQuarantine, Verdict};
 
 /// Why an attempt was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,13 +81,13 @@ impl Votes {
 
     /// After a split: whether too few voters outside of quarantine are left for a majority. Then
     /// the refusals of voters in quarantine become unknown.
-    pub fn discount(&mut self, kept_out: impl Fn(usize) -> Option<KeptOut>) -> bool {
+    pub fn discount(&mut self, quarantine: impl Fn(usize) -> Option<ShardQuarantine>) -> bool {
         // The attempts that have these votes cannot count them either: nobody gets the lock, and
         // "taken" would be false (law 9). After two of three servers had restarted, a nightly job
         // ended at once on every machine (`a_nightly_job_runs_once_..`, `tests/cli/quarantine.rs`).
         let in_quarantine = |voter| {
-            let kept_out = if self.is_refused(voter) { kept_out(voter) } else { None };
-            kept_out.map(KeptOut::verdict).or_else(|| match &self.verdicts[voter] {
+            let quarantine = if self.is_refused(voter) { quarantine(voter) } else { None };
+            quarantine.map(ShardQuarantine::verdict).or_else(|| match &self.verdicts[voter] {
                 Some(verdict @ Verdict::Unknown(Cause::Quarantined(_))) => Some(verdict.clone()),
                 _ => None,
             })

@@ -48,26 +48,27 @@ fn the_class_of_a_round_waits_for_answers_that_could_change_it() {
 
 #[test]
 fn a_split_is_no_quorum_where_voters_in_quarantine_leave_too_few_others() {
-    let kept_out = KeptOut::new(Quarantine::Young, Duration::from_secs(9), Moment::BEGINNING);
+    let quarantine =
+        ShardQuarantine::new(Quarantine::Young, Duration::from_secs(9), Moment::BEGINNING);
     let (a, b) = (|| by("a", 1), || by("b", 1));
     for (verdicts, in_quarantine, is_so) in [
         (vec![GRANTED, a(), b()], vec![1, 2], true),
-        (vec![kept_out.verdict(), a(), b()], vec![0, 1], true),
+        (vec![quarantine.verdict(), a(), b()], vec![0, 1], true),
         // Two others are a majority.
         (vec![GRANTED, a(), b()], vec![1], false),
         (vec![GRANTED, GRANTED, a(), a(), b()], vec![2, 4], false),
         (vec![GRANTED, GRANTED, a(), a(), b()], vec![2, 3, 4], true),
         // Voters that did not answer had too little time.
-        (vec![GRANTED, kept_out.verdict(), silent()], vec![1, 2], false),
+        (vec![GRANTED, quarantine.verdict(), silent()], vec![1, 2], false),
     ] {
         let before = all(verdicts);
         let mut votes = before.clone();
-        let found = votes.discount(|voter| in_quarantine.contains(&voter).then_some(kept_out));
+        let found = votes.discount(|voter| in_quarantine.contains(&voter).then_some(quarantine));
         assert_eq!(found, is_so, "{before:?}");
         for (voter, verdict) in votes.into_verdicts().into_iter().enumerate() {
             let is_out = is_so && in_quarantine.contains(&voter);
             let expected = before.clone().into_verdicts().swap_remove(voter);
-            assert_eq!(verdict, if is_out { kept_out.verdict() } else { expected }, "{before:?}");
+            assert_eq!(verdict, if is_out { quarantine.verdict() } else { expected }, "{before:?}");
         }
     }
 }

@@ -52,9 +52,9 @@ impl Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// Enough voters sent a wake-up.
-    Called,
+    Message,
     /// Wake-ups may have been lost.
-    Missed,
+    MaybeMissed,
     Timer,
 }
 
@@ -208,7 +208,7 @@ impl Wait {
     }
 
     /// Wake-ups may have been lost. Does nothing while none is waited for.
-    pub fn miss_calls(&mut self, now: Moment, chance: u32) {
+    pub fn miss_wakeups(&mut self, now: Moment, chance: u32) {
         if self.pause.is_none() && !self.is_over {
             let recheck = &mut self.recheck;
             self.recheck_at.get_or_insert_with(|| now + recheck.pause(chance));
@@ -303,7 +303,7 @@ impl Wait {
         let is_recheck = self.recheck_at.is_some_and(|at| now >= at);
         if is_recheck || now >= until {
             self.pause = None;
-            return Err(if is_recheck { Wake::Missed } else { Wake::Timer });
+            return Err(if is_recheck { Wake::MaybeMissed } else { Wake::Timer });
         }
         let ends = [self.recheck_at, self.limit.moment()].into_iter().flatten();
         Ok(ends.fold(until, Moment::min))

@@ -276,9 +276,9 @@ fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost()
     check(&mut wait, &[]);
     assert_eq!(wait.await_turn(at(100), at(10)), Ok(at(80)));
     assert_eq!(wait.await_turn(at(50), at(10)), Ok(at(50)));
-    wait.miss_calls(at(10), 0);
+    wait.miss_wakeups(at(10), 0);
     assert_eq!(wait.await_turn(at(100), at(10)), Ok(at(11)));
-    assert_eq!(wait.await_turn(at(100), at(11)), Err(Some(Wake::Missed)));
+    assert_eq!(wait.await_turn(at(100), at(11)), Err(Some(Wake::MaybeMissed)));
     assert_eq!(wait.await_turn(at(100), at(80)), Err(None));
 
     // The next pause is longer, whatever ended the bid.
@@ -286,11 +286,11 @@ fn a_refused_bid_waits_for_its_turn_until_the_limit_or_until_calls_may_be_lost()
         let mut wait = hurried(Limit::Never);
         check(&mut wait, &[]);
         if missed {
-            wait.miss_calls(at(10), 0);
+            wait.miss_wakeups(at(10), 0);
         }
         wait.lose_attempt(defeat(Loss::Held, at(0)), at(10), 0);
         wait.start_attempt(at(30));
-        wait.miss_calls(at(30), 0);
+        wait.miss_wakeups(at(30), 0);
         let until = at(30 + pause_ms);
         assert_eq!(wait.await_turn(at(100), at(30)), Ok(until));
     }

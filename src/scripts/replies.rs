@@ -132,7 +132,7 @@ impl Answer {
     }
 
     /// The hold that has the vote. For scripts that do not vote.
-    pub(crate) fn whose(&self) -> Verdict {
+    pub(crate) fn holder_verdict(&self) -> Verdict {
         match self.named() {
             Some(by) => Verdict::Refused { by, ttl: self.left() },
             None => Verdict::Absent,
@@ -143,7 +143,7 @@ impl Answer {
     pub(crate) fn released(&self) -> Verdict {
         match self.code {
             1 => Verdict::Granted,
-            0 => self.whose(),
+            0 => self.holder_verdict(),
             _ => Verdict::Unknown(self.unexpected()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{Outcome, lock, telling::Reporter};
+use super::{Outcome, lock, reporter::Reporter};
 use crate::{
     clock::Moment,
     proto::{Change, Comparison, ConfigurationEntry},

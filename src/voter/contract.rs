@@ -134,19 +134,19 @@ pub(crate) trait VoterEvents: Send + Sync {
     // Each node calls this for each connection before the first script leaves on it. A voter that
     // restarted without its data would otherwise grant before the client knows of the restart (law
     // 1, mutant `restart_not_noticed`).
-    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
-    /// The server was asked again on such a connection; otherwise as [`met`](Self::met).
-    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
+    fn note_connection(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
+    /// The server was asked again on such a connection; otherwise as [`note_connection`](Self::note_connection).
+    fn note_inspection(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
     /// Such a connection has ended, with the reason unless this side ended it.
-    fn parted(&self, shard: usize, why: Option<&str>);
+    fn note_disconnect(&self, shard: usize, why: Option<&str>);
     /// The data of one shard are in another now, unless they were lost on the way.
-    fn moved(&self, from: usize, to: usize, lost: bool);
+    fn note_move(&self, from: usize, to: usize, lost: bool);
     /// A message came on `channel`.
-    fn called(&self, channel: &str, message: &str);
+    fn deliver(&self, channel: &str, message: &str);
     /// Whether a task waits for a message.
-    fn is_waited_for(&self) -> bool;
+    fn has_waiters(&self) -> bool;
     /// Messages may have been lost (a reconnection, an overflow): all waiters must ask again.
-    fn missed(&self);
+    fn note_lost_messages(&self);
 }
 
 /// A voter as its task sees it.

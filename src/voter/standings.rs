@@ -18,12 +18,12 @@ use std::{
 use futures::future::OptionFuture;
 use tokio::runtime::Handle;
 
-use super::{Identity, Outcome, configuration::Configuration, lock, telling::Reporter};
+use super::{Identity, Outcome, configuration::Configuration, lock, reporter::Reporter};
 use crate::{
     clock::{Clock, Moment},
     proto::{
-        Cause, Change, Comparison, KeptOut, Quorum, RoundTrips, Shard, Stamp, Suspicion, Trust,
-        Verdict, Vote, VoterConfiguration,
+        Cause, Change, Comparison, Quorum, RoundTrips, Shard, ShardQuarantine, Stamp, Suspicion,
+        Trust, Verdict, Vote, VoterConfiguration,
     },
     scripts::Answer,
     series::VoterSeries,
@@ -170,8 +170,8 @@ impl Standings {
     }
 
     /// Logs quarantines from now on, and those that have begun.
-    pub(crate) fn speak(&self) {
-        self.change(|trust| trust.speak(self.clock.now()));
+    pub(crate) fn log_quarantines(&self) {
+        self.change(|trust| trust.log_quarantines(self.clock.now()));
     }
 
     /// The client is closed.
@@ -208,13 +208,13 @@ impl Standings {
     // may find a vote missing, or another voter may show that this one is younger or that its
     // clock is apart. The other way round, after this client stood still, the first voter to answer
     // seems to have set its clock, until a majority shows the same step.
-    pub(crate) fn kept_out(&self, shard: Shard, sent: Moment) -> Option<KeptOut> {
-        self.trust().register.kept_out(shard, sent)
+    pub(crate) fn quarantine(&self, shard: Shard, sent: Moment) -> Option<ShardQuarantine> {
+        self.trust().register.quarantine(shard, sent)
     }
 
     /// The longest such quarantine of the voter's shards.
-    pub(crate) fn kept_out_longest(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
-        self.trust().register.kept_out_longest(voter, sent)
+    pub(crate) fn longest_quarantine(&self, voter: usize, sent: Moment) -> Option<ShardQuarantine> {
+        self.trust().register.longest_quarantine(voter, sent)
     }
 
     /// What a voter's answer counts for, for a new hold that asked at that moment or later. A grant
@@ -225,16 +225,16 @@ impl Standings {
             && vote.verdict == Verdict::Granted
             && !crate::mutant!("quarantined_vote_counts")
         {
-            let kept_out = self.kept_out(*shard, sent).map(KeptOut::verdict);
+            let quarantine = self.quarantine(*shard, sent).map(ShardQuarantine::verdict);
             // A closure, as it takes another mutex, and a quarantine is reason enough.
             let apart = || self.configuration.apart(shard.voter);
             let apart = || Some(Verdict::Unknown(Cause::ConfigurationMismatch(apart()?)));
-            vote.verdict = kept_out.or_else(apart).unwrap_or(Verdict::Granted);
+            vote.verdict = quarantine.or_else(apart).unwrap_or(Verdict::Granted);
         }
         vote
     }
 
-    pub(crate) fn returned(&self) -> &Signal<()> {
+    pub(crate) fn renewal_signal(&self) -> &Signal<()> {
         &self.returned
     }
 

@@ -123,7 +123,7 @@ impl Calls {
             self.under_a_mutex.fetch_add(1, Ordering::SeqCst);
         } else if is_first {
             // It may ask, and change, what it likes.
-            let _ = standings.kept_out(only(2), Moment::BEGINNING);
+            let _ = standings.quarantine(only(2), Moment::BEGINNING);
             standings.note_disconnect(only(2), None);
         }
     }
@@ -142,7 +142,7 @@ async fn a_lot_happens(standings: &Arc<Standings>, clock: &Clock) {
         let shown = Duration::from_secs(1_700_000_000 + ahead_secs);
         Some(Stamp { shown, asked, answered })
     };
-    standings.speak();
+    standings.log_quarantines();
     standings.configuration.comparison().begin(clock.now());
     for voter in 0..3 {
         let identity = identity(&format!("run {voter}"), None);

@@ -40,12 +40,12 @@ pub(crate) struct Voter {
 
 /// The standing of one voter.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct VoterStanding {
     pub(crate) voter: usize,
     pub(crate) standings: Arc<Standings>,
 }
 
-impl Seen {
+impl VoterStanding {
     fn series(&self) -> &VoterSeries {
         self.standings.series(self.voter)
     }
@@ -58,7 +58,7 @@ impl Voter {
         node: Arc<dyn Node>,
         clock: &Clock,
         most: usize,
-        seen: Seen,
+        seen: VoterStanding,
     ) -> Self {
         let (queue, asked) = mpsc::unbounded_channel();
         let task = Task {
@@ -187,7 +187,7 @@ struct AnsweredCall {
 struct Task {
     node: Arc<dyn Node>,
     clock: Clock,
-    seen: Seen,
+    seen: VoterStanding,
     lanes: Lanes,
     debts: Debts,
     under_way: FuturesUnordered<BoxFuture<'static, Option<AnsweredCall>>>,
@@ -290,7 +290,7 @@ impl Task {
         let Departure { lane, mut requests, .. } = departure;
         let calls = requests.iter().map(|request| &request.call);
         let mut call = Call::join(calls).expect("something departs");
-        let Seen { voter, standings } = &self.seen;
+        let VoterStanding { voter, standings } = &self.seen;
         // It begins now, when the call leaves: time in our own queue is not the voter's fault.
         call.deadline = standings.allowed(*voter, call.deadline, call.longest);
         let (votes, first) = (call.script.votes, Arc::clone(&call.requests[0]));

@@ -144,7 +144,7 @@ async fn what_has_expired_does_not_come_back_with_the_time() {
     shows(&voter, 2_500_001);
     let refused = node.run(acquire("b:1")).await.unwrap();
     let by = HoldId::parse("a:1");
-    assert_eq!(refused.whose(), Verdict::Refused { by, ttl: Some(ms(27_500)) });
+    assert_eq!(refused.holder_verdict(), Verdict::Refused { by, ttl: Some(ms(27_500)) });
     voter.jump_clock(-2_500_001);
     assert_eq!(left_ms(&voter), Some(30_000));
     voter.jump_clock(30_001_000);

@@ -52,7 +52,7 @@ impl Listener {
 }
 
 impl VoterEvents for Listener {
-    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+    fn note_connection(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         assert_eq!(shard, ONLY);
         if let Some(act) = self.when_met.get() {
             act();
@@ -61,27 +61,27 @@ impl VoterEvents for Listener {
         false
     }
 
-    fn seen(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+    fn note_inspection(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         assert_eq!(shard, ONLY);
         self.seen.lock().unwrap().push((identity.clone(), stamp.unwrap()));
         false
     }
 
-    fn parted(&self, _: usize, _: Option<&str>) {}
+    fn note_disconnect(&self, _: usize, _: Option<&str>) {}
 
-    fn moved(&self, _: usize, _: usize, _: bool) {
+    fn note_move(&self, _: usize, _: usize, _: bool) {
         unreachable!("it is one server")
     }
 
-    fn called(&self, channel: &str, _: &str) {
+    fn deliver(&self, channel: &str, _: &str) {
         self.heard.lock().unwrap().push(channel.into());
     }
 
-    fn is_waited_for(&self) -> bool {
+    fn has_waiters(&self) -> bool {
         true
     }
 
-    fn missed(&self) {
+    fn note_lost_messages(&self) {
         self.heard.lock().unwrap().push("!".into());
     }
 }

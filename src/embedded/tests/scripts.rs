@@ -39,7 +39,7 @@ async fn voters_of_one_thread_share_nothing_and_one_voter_serves_many_threads() 
     assert_eq!(run(&other_node, acquire("b:1")).await, granted(0, ""));
     let refused = std::thread::spawn(move || node.run(acquire("b:1")).now_or_never());
     let refused = refused.join().unwrap().map(Result::unwrap);
-    let verdict = refused.map(|answer| answer.whose());
+    let verdict = refused.map(|answer| answer.holder_verdict());
     assert!(matches!(verdict, Some(Verdict::Refused { by, .. }) if by.as_str() == "a:1"));
     assert_eq!((voter.runs("mutex/acquire"), other.runs("mutex/acquire")), (2, 1));
 }

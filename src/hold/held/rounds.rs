@@ -7,7 +7,7 @@ use crate::{
     acquire::drive,
     clock::Moment,
     kinds::Ask,
-    proto::{Asked, Cause, Duty, KeptOut, Round, RoundEnd, Terms, Verdict, Vote},
+    proto::{Asked, Cause, Duty, Round, RoundEnd, ShardQuarantine, Terms, Verdict, Vote},
     scripts::Answer,
     voter::{Call, LateListener, Outcome, Replies},
 };
@@ -40,9 +40,14 @@ impl RoundSent {
         Self { started: self.started - unseen, stood_still, ..self }
     }
 
-    pub(super) fn heard(self, heard: Moment, kept_out: Option<KeptOut>, is_passed: bool) -> Asked {
+    pub(super) fn heard(
+        self,
+        heard: Moment,
+        quarantine: Option<ShardQuarantine>,
+        is_passed: bool,
+    ) -> Asked {
         let Self { is_first, terms, started: sent, .. } = self;
-        Asked { is_first, is_passed, sent, terms, heard, kept_out }
+        Asked { is_first, is_passed, sent, terms, heard, quarantine }
     }
 }
 
@@ -172,24 +177,24 @@ impl Hold {
             panel.voters[voter].rename(shard.number);
         }
         // Only now: the voter may be in quarantine for the vote that it lacks.
-        let kept_out = shard.and_then(|shard| panel.standings.kept_out(shard, sent.started));
+        let quarantine = shard.and_then(|shard| panel.standings.quarantine(shard, sent.started));
         let mut state = self.state();
         let (at, sent) = (self.now(), sent.backdated(state.stood_still));
         let mut support = state.support();
-        let verdict = support.counted(voter, verdict, kept_out);
-        let asked = sent.heard(at, kept_out, token > self.stored);
+        let verdict = support.verdict_that_counts(voter, verdict, quarantine);
+        let asked = sent.heard(at, quarantine, token > self.stored);
         let healed = support.heard(voter, &verdict, asked);
         if let Some(resumer) = resumer {
-            support.lend(voter, &resumer, at);
+            support.note_resumer(voter, &resumer, at);
         }
         let is_lost = support.is_lost(panel.quorum, at);
         drop(support);
         if healed {
             state.healed = Some(at);
         }
-        let is_sound = verdict == Verdict::Granted && kept_out.is_none();
+        let is_sound = verdict == Verdict::Granted && quarantine.is_none();
         state.checkup.heard(voter, is_sound, sent.in_full);
-        NotedAnswer { verdict, suspected: kept_out.is_some(), is_lost }
+        NotedAnswer { verdict, suspected: quarantine.is_some(), is_lost }
     }
 
     /// Has the answers noted that nobody waits for any more.

@@ -9,7 +9,7 @@ fn connected() -> Trust {
     let (guard, longest, drift) = (RestartGuard::Relative, SECS(30), Drift::DEFAULT);
     let suspicion = Suspicion { guard, longest, drift };
     let mut trust = Trust::new(vec![0, 1, 2], Quorum::of(3), suspicion);
-    trust.speak(at(0));
+    trust.log_quarantines(at(0));
     for voter in 0..3 {
         connects(&mut trust, voter, &format!("run {voter}"), at(0));
     }
@@ -90,7 +90,7 @@ fn the_log_hears_of_quarantines_when_it_may_and_the_metrics_at_once() {
     let changes = told(&mut trust);
     assert!(!changes.iter().any(is_logged));
     assert!(changes.contains(&counted(1, Gauge::Quarantined, true)));
-    trust.speak(at(6));
+    trust.log_quarantines(at(6));
     let changes = told(&mut trust);
     assert!(changes.len() == 1 && is_logged(&changes[0]), "{changes:?}");
 }

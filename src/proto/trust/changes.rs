@@ -283,14 +283,14 @@ impl Trust {
             return;
         }
         for voter in 0..self.voters.len() {
-            let kept_out = self.register.kept_out_longest(voter, now).map(|it| it.quarantined);
-            let until = kept_out.map(|kept_out| now + kept_out.left);
+            let quarantine = self.register.longest_quarantine(voter, now).map(|it| it.quarantined);
+            let until = quarantine.map(|quarantine| now + quarantine.left);
             let ReportedVoter { quarantined, reasons, .. } = &mut self.voters[voter];
             if until == *quarantined {
                 continue;
             }
             let before = mem::replace(quarantined, until);
-            if let Some(quarantined) = kept_out {
+            if let Some(quarantined) = quarantine {
                 let reason = quarantined.why.reason();
                 // Each reason once, even if a pause of the client hid it for a moment.
                 if reasons.insert(reason) {
@@ -308,11 +308,11 @@ impl Trust {
     }
 
     /// Reports the current quarantines to the log, and from now on each new one.
-    pub fn speak(&mut self, now: Moment) {
+    pub fn log_quarantines(&mut self, now: Moment) {
         self.speaks = true;
         for voter in 0..self.voters.len() {
-            if let Some(kept_out) = self.register.kept_out_longest(voter, now) {
-                let quarantined = kept_out.quarantined;
+            if let Some(quarantine) = self.register.longest_quarantine(voter, now) {
+                let quarantined = quarantine.quarantined;
                 self.changes.push_back(Change::Quarantined { voter, quarantined });
             }
         }

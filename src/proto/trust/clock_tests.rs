@@ -1,5 +1,5 @@
 use super::{
-    tests::{MS, SECS, at, at_ms, kept_out, only, register, register_of},
+    tests::{MS, SECS, at, at_ms, only, quarantine, register, register_of},
     *,
 };
 use crate::proto::RestartGuard;
@@ -19,7 +19,7 @@ fn a_clock_may_drift_and_not_move() {
     // A hundredth of ten seconds, and the fixed 2 ms; the trips leave 4 ms of doubt.
     assert_eq!(register.note_clock(only(0), stamp(104, 10_000, 2)), Shown::Expected);
     assert_eq!(register.note_clock(only(0), stamp(104 + 120, 20_000, 2)), Shown::Moved);
-    let out = register.kept_out(only(0), at(20)).unwrap().quarantined;
+    let out = register.quarantine(only(0), at(20)).unwrap().quarantined;
     assert!(matches!(out.why, Quarantine::ClockMoved(by) if by > MS(15) && by < MS(25)), "{out:?}");
     assert_eq!(out.left, SECS(30) + MS(2));
     // From now on it is expected where it is now.
@@ -70,8 +70,8 @@ fn a_clock_apart_from_those_of_a_majority_is_suspicious_when_it_is_met() {
         for (voter, ahead_ms) in ahead.into_iter().enumerate() {
             register.note_clock(only(voter), stamp(ahead_ms, 0, 2));
         }
-        assert_eq!(kept_out(&register, at(1)), out, "{ahead:?}");
-        assert!(kept_out(&register, at(31)).is_empty(), "it has been steady since");
+        assert_eq!(quarantine(&register, at(1)), out, "{ahead:?}");
+        assert!(quarantine(&register, at(31)).is_empty(), "it has been steady since");
     }
 }
 
@@ -82,14 +82,14 @@ fn of_two_clocks_that_disagree_neither_counts_until_a_third_is_measured_or_a_lea
     for (third_ms, out) in [(None, vec![0, 1]), (Some(60_000), vec![0]), (Some(10), vec![1])] {
         let mut register = register(RestartGuard::Relative);
         register.note_clock(only(0), stamp(0, 0, 2));
-        assert!(kept_out(&register, at(1)).is_empty());
+        assert!(quarantine(&register, at(1)).is_empty());
         register.note_clock(only(1), stamp(60_000, 2_000, 2));
-        assert_eq!(kept_out(&register, at(3)), [0, 1]);
+        assert_eq!(quarantine(&register, at(3)), [0, 1]);
         if let Some(ahead_ms) = third_ms {
             register.note_clock(only(2), stamp(ahead_ms, 4_000, 2));
         }
-        assert_eq!(kept_out(&register, at(5)), out, "{third_ms:?}");
-        assert!(kept_out(&register, at(33)).is_empty(), "each has been steady for a lease");
+        assert_eq!(quarantine(&register, at(5)), out, "{third_ms:?}");
+        assert!(quarantine(&register, at(33)).is_empty(), "each has been steady for a lease");
     }
 }
 
@@ -107,7 +107,7 @@ fn sharded() -> Register {
 }
 
 fn shards_out(register: &Register, now: Moment) -> Vec<usize> {
-    (0..3).filter(|number| register.kept_out(shard(*number), now).is_some()).collect()
+    (0..3).filter(|number| register.quarantine(shard(*number), now).is_some()).collect()
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_shard_that_another_server_has_is_out_alone_however_that_server_writes() {
     register.note_move(shard(1), shard(1), true, at(10));
     register.note_server(shard(1), "another", SECS(1_000), true, at(11));
     assert_eq!(shards_out(&register, at(20)), [1]);
-    assert_eq!(register.kept_out_longest(0, at(20)), register.kept_out(shard(1), at(20)));
+    assert_eq!(register.longest_quarantine(0, at(20)), register.quarantine(shard(1), at(20)));
     assert!(shards_out(&register, at(40)).is_empty());
 }
 
@@ -157,7 +157,7 @@ fn a_clock_that_is_measured_late_is_compared_with_where_the_others_are_by_then()
             }
         }
         register.note_clock(shard(3), stamp(ahead_ms, 10 * HOUR_MS, 2));
-        let is_out = |secs| register.kept_out(shard(3), at(secs)).is_some();
+        let is_out = |secs| register.quarantine(shard(3), at(secs)).is_some();
         assert_eq!([36_001, 36_031].map(is_out), [out, false], "{ahead_ms}");
         assert!(shards_out(&register, at(36_001)).is_empty(), "{ahead_ms}");
     }
@@ -172,7 +172,7 @@ fn where_the_others_are_after_a_long_silence_is_not_known_too_well() {
             register.note_clock(shard(number), stamp(0, 0, 2));
         }
         register.note_clock(shard(3), stamp(ahead_ms, 86_400_000, 2));
-        assert_eq!(register.kept_out(shard(3), at(86_401)).is_some(), out, "{ahead_ms}");
+        assert_eq!(register.quarantine(shard(3), at(86_401)).is_some(), out, "{ahead_ms}");
     }
 }
 
@@ -249,8 +249,8 @@ fn who_comes_to_the_server_of_another_voter_is_its_twin_until_it_has_one_of_its_
             assert_eq!(found, *twins, "{server} in {steps:?}");
         }
         let last = steps[steps.len() - 1].2;
-        assert_eq!(kept_out(&register, at(last + 29)), out, "{steps:?}");
-        assert!(kept_out(&register, at(last + 30)).is_empty(), "{steps:?}");
+        assert_eq!(quarantine(&register, at(last + 29)), out, "{steps:?}");
+        assert!(quarantine(&register, at(last + 30)).is_empty(), "{steps:?}");
     }
 }
 
@@ -315,8 +315,8 @@ impl Paused {
         self.known >= by && self.known <= by + MS(30)
     }
 
-    fn kept_out(&self, ms: u64) -> Vec<usize> {
-        kept_out(&self.register, at_ms(ms))
+    fn quarantine(&self, ms: u64) -> Vec<usize> {
+        quarantine(&self.register, at_ms(ms))
     }
 }
 
@@ -325,15 +325,15 @@ fn a_step_that_a_majority_shows_is_the_clients_own_and_keeps_nobody_out() {
     for still_ms in [20, 1_000, 40_000] {
         let mut client = Paused::after(still_ms);
         assert_eq!(client.stamped(1, 0, 1_000), Shown::Moved);
-        assert_eq!(client.kept_out(1_002), [1], "it may be the one that moved");
+        assert_eq!(client.quarantine(1_002), [1], "it may be the one that moved");
         assert!(matches!(client.stamped(2, 0, 1_001), Shown::StoodStill(_)), "{still_ms}");
         assert!(client.knows(), "{:?}", client.known);
-        assert!(client.kept_out(1_003).is_empty(), "{still_ms}");
+        assert!(client.quarantine(1_003).is_empty(), "{still_ms}");
         assert_eq!(client.stamped(0, 0, 1_010), Shown::Moved, "it shows the same, late");
         for (voter, ms) in [(1, 1_020), (2, 1_030), (0, 1_040)] {
             assert_eq!(client.stamped(voter, 0, ms), Shown::Expected, "{still_ms}, {voter}");
         }
-        assert!(client.knows() && client.kept_out(1_042).is_empty(), "{still_ms}");
+        assert!(client.knows() && client.quarantine(1_042).is_empty(), "{still_ms}");
     }
 }
 
@@ -348,7 +348,7 @@ fn a_client_that_stands_still_again_knows_of_both_times() {
         assert!(client.known >= MS(client.still_ms), "{pauses}: {:?}", client.known);
         let in_doubt = MS(30 * pauses);
         assert!(client.known <= MS(client.still_ms) + in_doubt, "{pauses}");
-        assert!(client.kept_out(ms + 2).is_empty(), "{pauses}");
+        assert!(client.quarantine(ms + 2).is_empty(), "{pauses}");
     }
 }
 
@@ -360,7 +360,7 @@ fn a_voter_whose_clock_moved_while_the_client_stood_still_is_kept_out() {
             client.stamped(voter, ahead_ms, 1_000);
         }
         assert!(client.knows(), "{:?}", client.known);
-        assert_eq!(client.kept_out(1_002), [0], "{ahead_ms}");
+        assert_eq!(client.quarantine(1_002), [0], "{ahead_ms}");
     }
 }
 
@@ -375,7 +375,7 @@ fn a_quarantine_from_before_goes_on_by_the_clock_that_stood_still() {
         client.stamped(voter, 0, 300);
     }
     assert!(client.knows());
-    assert_eq!((client.kept_out(30_199), client.kept_out(30_200)), (vec![1], vec![]));
+    assert_eq!((client.quarantine(30_199), client.quarantine(30_200)), (vec![1], vec![]));
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn steps_at_different_times_or_back_are_the_voters() {
             let shown = client.stamped(*voter, *ahead_ms, *ms);
             assert!(!matches!(shown, Shown::StoodStill(_)), "{steps:?}");
         }
-        assert_eq!(client.kept_out(3_003), out, "{steps:?}");
+        assert_eq!(client.quarantine(3_003), out, "{steps:?}");
     }
 }
 
@@ -404,7 +404,7 @@ fn who_was_measured_since_and_shows_no_step_proves_that_the_client_did_not_stand
     {
         client.stamped(voter, ahead_ms, ms);
     }
-    assert_eq!(client.kept_out(1_040), [0, 1, 2]);
+    assert_eq!(client.quarantine(1_040), [0, 1, 2]);
     assert!(client.known >= SECS(60));
 }
 
@@ -420,7 +420,7 @@ fn in_a_cluster_the_step_is_the_clients_where_all_servers_of_a_majority_show_it(
     let mut client = Paused::with(cluster, (0..6).map(server), 60_000);
     let out = |client: &Paused, ms| -> Vec<usize> {
         let is_out =
-            |number: &usize| client.register.kept_out(server(*number), at_ms(ms)).is_some();
+            |number: &usize| client.register.quarantine(server(*number), at_ms(ms)).is_some();
         (0..6).filter(is_out).collect()
     };
     client.shows(server(0), 0, 1_000);
@@ -444,5 +444,5 @@ fn with_a_single_voter_a_step_is_the_voters() {
     };
     assert_eq!(register.note_clock(only(0), stamp(1, 0)), Shown::Expected);
     assert_eq!(register.note_clock(only(0), stamp(1_101, 100)), Shown::Moved);
-    assert!(register.kept_out(only(0), at_ms(200)).is_some());
+    assert!(register.quarantine(only(0), at_ms(200)).is_some());
 }

@@ -32,7 +32,7 @@ pub struct Suspicion {
 
 /// A voter's quarantine, and when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptOut {
+pub struct ShardQuarantine {
     pub quarantined: Quarantined,
     // It may lie ahead: after a failover, clients that are cut off with the old server may still
     // get votes from it.
@@ -40,7 +40,7 @@ pub struct KeptOut {
     pub forgot: Moment,
 }
 
-impl KeptOut {
+impl ShardQuarantine {
     pub fn new(why: Quarantine, left: Duration, forgot: Moment) -> Self {
         Self { quarantined: Quarantined { why, left }, forgot }
     }
@@ -252,7 +252,7 @@ impl Register {
     }
 
     /// The quarantine in which grants to requests of that moment do not count for new holds.
-    pub fn kept_out(&self, shard: Shard, sent: Moment) -> Option<KeptOut> {
+    pub fn quarantine(&self, shard: Shard, sent: Moment) -> Option<ShardQuarantine> {
         if self.suspicion.guard == RestartGuard::Off {
             return None;
         }
@@ -265,14 +265,14 @@ impl Register {
         // given in the quarantine, by a voter that has forgotten again since (model of holds).
         let left = forgot + nanos(longest) - since_beginning(sent);
         let forgot = Moment::BEGINNING + length(forgot);
-        (left > 0).then(|| KeptOut::new(why, length(left), forgot))
+        (left > 0).then(|| ShardQuarantine::new(why, length(left), forgot))
     }
 
     /// The longest quarantine of any shard of a voter.
-    pub fn kept_out_longest(&self, voter: usize, sent: Moment) -> Option<KeptOut> {
+    pub fn longest_quarantine(&self, voter: usize, sent: Moment) -> Option<ShardQuarantine> {
         let shards = 0..self.voters[voter].len();
-        let kept_out = shards.filter_map(|number| self.kept_out(Shard { voter, number }, sent));
-        kept_out.max_by_key(|kept_out| kept_out.quarantined.left)
+        let quarantine = shards.filter_map(|number| self.quarantine(Shard { voter, number }, sent));
+        quarantine.max_by_key(|quarantine| quarantine.quarantined.left)
     }
 
     fn suspected(&self, shard: Shard) -> Option<(Nanos, Quarantine)> {

@@ -39,15 +39,15 @@ pub(super) fn met(guard: RestartGuard, durable: bool, uptimes: [Duration; 3]) ->
     register
 }
 
-pub(super) fn kept_out(register: &Register, now: Moment) -> Vec<usize> {
+pub(super) fn quarantine(register: &Register, now: Moment) -> Vec<usize> {
     (0..register.voters.len())
-        .filter(|voter| register.kept_out(only(*voter), now).is_some())
+        .filter(|voter| register.quarantine(only(*voter), now).is_some())
         .collect()
 }
 
 /// Why a voter is in quarantine, and for how many seconds.
 fn quarantined(register: &Register, voter: usize, now: Moment) -> (Quarantine, u64) {
-    let Quarantined { why, left } = register.kept_out(only(voter), now).unwrap().quarantined;
+    let Quarantined { why, left } = register.quarantine(only(voter), now).unwrap().quarantined;
     (why, left.as_secs())
 }
 
@@ -58,12 +58,12 @@ fn a_voter_that_comes_back_as_another_is_out_for_the_longest_lease() {
         !register.note_server(only(1), "life 1", SECS(150), false, at(50)),
         "a cut that has settled"
     );
-    assert!(kept_out(&register, at(50)).is_empty());
+    assert!(quarantine(&register, at(50)).is_empty());
     assert!(register.note_server(only(1), "another", SECS(4), false, at(50)));
-    assert_eq!(register.kept_out(only(1), at(50)).unwrap().forgot, at(50));
+    assert_eq!(register.quarantine(only(1), at(50)).unwrap().forgot, at(50));
     assert_eq!(quarantined(&register, 1, at(50)), (Quarantine::Restarted, 30));
-    assert_eq!(kept_out(&register, at_ms(79_999)), [1]);
-    assert!(kept_out(&register, at(80)).is_empty());
+    assert_eq!(quarantine(&register, at_ms(79_999)), [1]);
+    assert!(quarantine(&register, at(80)).is_empty());
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_voter_that_writes_every_change_forgets_nothing_if_it_did_so_before() {
     for (life, durable, forgot) in [("a", true, 0), ("b", true, 0), ("c", false, 1), ("d", true, 1)]
     {
         register.note_server(only(0), life, SECS(0), durable, at(50));
-        assert_eq!(kept_out(&register, at(50)).len(), forgot, "{life}");
+        assert_eq!(quarantine(&register, at(50)).len(), forgot, "{life}");
     }
 }
 
@@ -112,7 +112,7 @@ fn who_is_younger_than_others_may_have_forgotten() {
         for (voter, data) in DATA.iter().enumerate().take(marked.0) {
             named(&mut register, voter, &birth("m", data), at(0));
         }
-        assert_eq!(kept_out(&register, at(0)), out, "{guard:?}, {durable}: {ages_ms:?}");
+        assert_eq!(quarantine(&register, at(0)), out, "{guard:?}, {durable}: {ages_ms:?}");
     }
 }
 
@@ -124,7 +124,7 @@ fn the_first_client_may_take_its_time_to_reach_them_all() {
             register.note_server(only(voter), &format!("life {voter}"), SECS(0), false, at(now));
             named(&mut register, voter, &birth("m", DATA[voter]), at(now));
         }
-        assert_eq!(kept_out(&register, at(last)), out);
+        assert_eq!(quarantine(&register, at(last)), out);
     }
 }
 
@@ -132,10 +132,10 @@ fn the_first_client_may_take_its_time_to_reach_them_all() {
 fn a_young_voter_is_out_until_a_longest_lease_after_its_start() {
     let register = met(RestartGuard::Relative, false, [100, 20, 12].map(SECS));
     assert_eq!(quarantined(&register, 2, at(0)), (Quarantine::Young, 18));
-    assert_eq!([9, 10, 18].map(|secs| kept_out(&register, at(secs)).len()), [2, 1, 0]);
+    assert_eq!([9, 10, 18].map(|secs| quarantine(&register, at(secs)).len()), [2, 1, 0]);
     // A first start stays one, however long ago it was.
     let first = met(RestartGuard::Relative, false, [5, 2, 0].map(SECS));
-    assert!((0..40).all(|secs| kept_out(&first, at(secs)).is_empty()));
+    assert!((0..40).all(|secs| quarantine(&first, at(secs)).is_empty()));
 }
 
 // A durable voter had votes before, so this is not the first start of all voters.
@@ -143,10 +143,10 @@ fn a_young_voter_is_out_until_a_longest_lease_after_its_start() {
 fn who_started_together_with_a_durable_voter_may_have_forgotten() {
     let mut register = register(RestartGuard::Relative);
     register.note_server(only(1), "life 1", SECS(1), false, at(0));
-    assert!(kept_out(&register, at(0)).is_empty());
+    assert!(quarantine(&register, at(0)).is_empty());
     register.note_server(only(2), "life 2", SECS(1), true, at(0));
-    assert_eq!(kept_out(&register, at(0)), [1]);
-    assert!(kept_out(&register, at(29)).is_empty());
+    assert_eq!(quarantine(&register, at(0)), [1]);
+    assert!(quarantine(&register, at(29)).is_empty());
 }
 
 // A restart with all data makes a voter no younger. And what a voter did not
@@ -158,12 +158,12 @@ fn a_voter_stays_the_later_one_when_another_restarts_or_it_begins_to_write_every
         register.note_server(only(1), "life 1", SECS(10), false, at(0));
         register.note_server(only(2), "life 2", SECS(86_400), true, at(0));
         assert!(register.note_server(only(2), "next 2", SECS(0), true, at(1)));
-        assert_eq!(kept_out(&register, at(1)), [1], "{guard:?}");
+        assert_eq!(quarantine(&register, at(1)), [1], "{guard:?}");
         assert!(!register.note_server(only(1), "life 1", SECS(11), true, at(1)));
-        assert_eq!(kept_out(&register, at(1)), [1], "{guard:?}");
+        assert_eq!(quarantine(&register, at(1)), [1], "{guard:?}");
         assert!(register.note_server(only(1), "next 1", SECS(0), true, at(2)));
         assert_eq!(quarantined(&register, 1, at(19)), (Quarantine::Young, 1));
-        assert!(kept_out(&register, at(20)).is_empty(), "{guard:?}");
+        assert!(quarantine(&register, at(20)).is_empty(), "{guard:?}");
     }
 }
 
@@ -176,9 +176,9 @@ fn starts_before_the_clients_clock_began_are_told_apart_too() {
         for (voter, uptime) in [500, 20, 600].into_iter().enumerate() {
             register.note_server(only(voter), &format!("life {voter}"), SECS(uptime), false, boot);
         }
-        assert_eq!(kept_out(&register, boot), [1], "{guard:?}");
+        assert_eq!(quarantine(&register, boot), [1], "{guard:?}");
         assert_eq!(quarantined(&register, 1, boot), (Quarantine::Young, 10));
-        assert!(kept_out(&register, boot + SECS(10)).is_empty());
+        assert!(quarantine(&register, boot + SECS(10)).is_empty());
     }
 }
 
@@ -188,9 +188,9 @@ fn a_restart_is_known_for_one_also_where_all_restart_and_with_the_guard_off_nobo
     for voter in 0..3 {
         register.note_server(only(voter), &format!("next {voter}"), SECS(0), false, at(10));
     }
-    assert_eq!(kept_out(&register, at(10)), [0, 1, 2]);
+    assert_eq!(quarantine(&register, at(10)), [0, 1, 2]);
     register.suspicion.guard = RestartGuard::Off;
-    assert!(kept_out(&register, at(10)).is_empty());
+    assert!(quarantine(&register, at(10)).is_empty());
 }
 
 fn birth(fingerprint: &str, name: &str) -> Birth {
@@ -218,11 +218,11 @@ fn a_voter_whose_data_have_another_name_has_forgotten_whatever_it_says() {
     }
     assert!(named(&mut register, 1, &birth("m", DATA[1]), at(10)));
     assert!(!named(&mut register, 1, &birth("m", "others"), at(20)));
-    assert_eq!(register.kept_out(only(1), at(20)).unwrap().forgot, at(20));
+    assert_eq!(register.quarantine(only(1), at(20)).unwrap().forgot, at(20));
     assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Emptied, 30));
     // Under another key, the fingerprint of the same data has another name.
     assert!(named(&mut register, 2, &birth("n", "others"), at(60)));
-    assert!(kept_out(&register, at(60)).is_empty());
+    assert!(quarantine(&register, at(60)).is_empty());
 }
 
 // Each answer carries the name of a voter's data.
@@ -235,7 +235,7 @@ fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_i
         named(&mut register, voter, &aged("m", data, 100, 100), at(0));
     }
     assert!(!register.note_data_name(only(1), "data-1", at(10)));
-    assert!(kept_out(&register, at(10)).is_empty());
+    assert!(quarantine(&register, at(10)).is_empty());
     for (now, is_news) in [(20, true), (25, false)] {
         assert_eq!(register.note_data_name(only(1), "", at(now)), is_news);
         assert_eq!(quarantined(&register, 1, at(now)), (Quarantine::Emptied, 30));
@@ -243,13 +243,13 @@ fn a_voter_that_answers_with_other_data_has_forgotten_and_while_it_has_no_mark_i
     // Another client has given them a name, which this client finds.
     assert!(!named(&mut register, 1, &birth("m", "others/0"), at(28)));
     assert!(!register.note_data_name(only(1), "others", at(29)));
-    assert!(kept_out(&register, at(58)).is_empty());
+    assert!(quarantine(&register, at(58)).is_empty());
     // Another client was the first to give them one.
     assert!(register.note_data_name(only(1), "more", at(60)));
-    assert_eq!(kept_out(&register, at(60)), [1]);
+    assert_eq!(quarantine(&register, at(60)), [1]);
     assert!(!register.note_data_name(only(1), "more", at(61)));
     assert!(named(&mut register, 1, &birth("m", "more/0"), at(62)), "they are known by now");
-    assert!(kept_out(&register, at(90)).is_empty());
+    assert!(quarantine(&register, at(90)).is_empty());
 }
 
 /// All write each change to disk. At 10 s, clients have known the data of the second for 100 s.
@@ -272,22 +272,22 @@ fn comes_back(register: &mut Register, age: u64, began: u64) -> Data {
 fn a_voter_that_comes_back_with_data_of_an_earlier_moment_has_forgotten() {
     let mut register = durable();
     assert_eq!(comes_back(&mut register, 110, 99), Data::Older);
-    assert_eq!(register.kept_out(only(1), at(20)).unwrap().forgot, at(20));
+    assert_eq!(register.quarantine(only(1), at(20)).unwrap().forgot, at(20));
     assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Emptied, 30));
     // This client or another gives them a name, and they may be deleted before that is seen.
     assert!(!register.note_data_name(only(1), "renamed", at(22)));
-    assert!(kept_out(&register, at(52)).is_empty());
+    assert!(quarantine(&register, at(52)).is_empty());
     assert!(register.note_data_name(only(1), "", at(23)));
     assert_eq!(register.note_data(only(1), &birth("m", "another"), false, at(25)), Data::Gone);
-    assert_eq!(kept_out(&register, at(54)), [1]);
-    assert!(kept_out(&register, at(55)).is_empty());
+    assert_eq!(quarantine(&register, at(54)), [1]);
+    assert!(quarantine(&register, at(55)).is_empty());
 }
 
 #[test]
 fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
     let mut register = durable();
     assert_eq!(comes_back(&mut register, 100, 100), Data::Kept);
-    assert!(kept_out(&register, at(20)).is_empty());
+    assert!(quarantine(&register, at(20)).is_empty());
     // From then on it is compared with the data that it has now.
     for (age, began, now, data) in
         [(0, 101, 25, Data::Kept), (99, 50, 30, Data::Kept), (98, 50, 30, Data::Older)]
@@ -295,7 +295,7 @@ fn a_voter_that_comes_back_with_all_that_was_seen_counts() {
         let birth = aged("m", DATA[1], age, began);
         assert_eq!(register.note_data(only(1), &birth, false, at(now)), data);
     }
-    assert_eq!(kept_out(&register, at(30)), [1]);
+    assert_eq!(quarantine(&register, at(30)), [1]);
 }
 
 // It says itself that it forgets, so its data need no other name.
@@ -313,7 +313,7 @@ fn a_vote_that_is_missing_is_proof_against_a_voter_that_came_back_since() {
     assert!(!register.note_missing_vote(only(1), at(5), at(15)), "somebody has deleted it");
     assert_eq!(comes_back(&mut register, 110, 105), Data::Kept);
     assert!(!register.note_missing_vote(only(1), at(20), at(22)), "it was given since");
-    assert!(kept_out(&register, at(22)).is_empty());
+    assert!(quarantine(&register, at(22)).is_empty());
     assert!(register.note_missing_vote(only(1), at(15), at(23)));
     assert_eq!(quarantined(&register, 1, at(23)), (Quarantine::Emptied, 30));
     assert!(!register.note_missing_vote(only(1), at(14), at(24)), "that is known");
@@ -345,8 +345,8 @@ fn two_voters_whose_data_have_one_name_are_both_out_and_both_get_another() {
         register.note_data(only(1), &aged("m", DATA[1], 120, 0), false, at(30)),
         Data::Shared
     );
-    assert_eq!(kept_out(&register, at(49)), [0, 1]);
-    assert!(kept_out(&register, at(50)).is_empty());
+    assert_eq!(quarantine(&register, at(49)), [0, 1]);
+    assert!(quarantine(&register, at(50)).is_empty());
     // A voter that starts again may have a copy again.
     assert!(register.note_server(only(1), "a third", SECS(0), true, at(60)));
     assert_eq!(
@@ -379,7 +379,7 @@ fn who_comes_when_one_of_two_copies_was_renamed_keeps_both_out() {
         let other = aged("m", "other~data-1/0", 0, 0);
         assert_eq!(register.note_data(only(1), &other, false, at(4)), Data::Kept);
         assert_eq!(register.note_data(only(0), &births[0], false, at(5)), Data::Kept);
-        assert_eq!(kept_out(&register, at(32)), [1]);
+        assert_eq!(quarantine(&register, at(32)), [1]);
     }
 }
 
@@ -393,12 +393,12 @@ fn servers_that_rightly_have_data_of_one_name_count() {
     register.note_disconnect(only(1));
     register.note_server(only(0), "another", SECS(0), true, at(20));
     assert_eq!(register.note_data(only(0), &birth, true, at(20)), Data::Gone);
-    assert_eq!(kept_out(&register, at(20)), [0]);
+    assert_eq!(quarantine(&register, at(20)), [0]);
     // One server at two addresses.
     let mut register = durable();
     register.note_server(only(0), "life 1", SECS(0), true, at(20));
     assert_eq!(register.note_data(only(0), &birth, true, at(20)), Data::Gone);
-    assert_eq!(kept_out(&register, at(20)), [0]);
+    assert_eq!(quarantine(&register, at(20)), [0]);
     // Two voters of a cluster are on one server, whose replica takes over.
     let mut register = register_of(vec![0, 0, 1]);
     for voter in 0..2 {
@@ -408,11 +408,11 @@ fn servers_that_rightly_have_data_of_one_name_count() {
     register.note_server(Shard { voter: 0, number: 1 }, "successor", SECS(120), true, at(20));
     let data = register.note_data(Shard { voter: 0, number: 1 }, &birth, false, at(20));
     assert_eq!(data, Data::Kept);
-    assert!(kept_out(&register, at(20)).is_empty());
+    assert!(quarantine(&register, at(20)).is_empty());
     // Under another key the name is of other data.
     let mut register = durable();
     register.note_data(only(0), &aged("n", DATA[1], 110, 110), false, at(20));
-    assert!(kept_out(&register, at(20)).is_empty());
+    assert!(quarantine(&register, at(20)).is_empty());
 }
 
 // Servers that took over while some clients still counted the grants of the one before.
@@ -428,7 +428,7 @@ fn promoted(at_secs: u64) -> Register {
 }
 
 fn is_out(register: &Register, secs: u64) -> bool {
-    register.kept_out(only(1), at(secs)).is_some()
+    register.quarantine(only(1), at(secs)).is_some()
 }
 
 // A grant that the old server gave at 59 is trusted until 89.
@@ -436,7 +436,7 @@ fn is_out(register: &Register, secs: u64) -> bool {
 fn a_successor_is_out_until_no_lease_of_its_predecessor_can_be_left() {
     let register = promoted(50);
     assert!(is_out(&register, 50 + 9 + 29) && !is_out(&register, 50 + 9 + 30));
-    let left = register.kept_out(only(1), at(50)).unwrap().quarantined.left;
+    let left = register.quarantine(only(1), at(50)).unwrap().quarantined.left;
     assert_eq!(left, OVERLAP + SECS(30));
 }
 
@@ -468,7 +468,7 @@ fn who_comes_after_a_promotion_keeps_the_successor_out_for_as_long() {
 #[test]
 fn servers_that_started_together_are_not_kept_out_for_what_they_might_follow() {
     let register = met_after_a_promotion(RestartGuard::Relative, [2, 2, 2]);
-    assert!((0..3).all(|voter| register.kept_out(only(voter), at(50)).is_none()));
+    assert!((0..3).all(|voter| register.quarantine(only(voter), at(50)).is_none()));
 }
 
 #[test]
@@ -485,14 +485,14 @@ fn slots_that_come_to_a_known_server_without_their_data_are_out_for_as_long() {
 #[test]
 fn a_renewal_counts_the_successor_only_with_a_vote_that_outlasts_the_predecessor() {
     let register = promoted(50);
-    let kept_out = register.kept_out(only(1), at(51)).expect("it is kept out");
+    let quarantine = register.quarantine(only(1), at(51)).expect("it is kept out");
     let mut support = Support::new(3, at(0), Duration::ZERO, SECS(1));
     for (lease, counts) in [(8, false), (20, true)] {
         let terms = Terms::new(SECS(lease), Drift { ppm: 0, fixed: Duration::ZERO });
         let (is_first, is_passed, sent, heard, kept_out_then) = (true, false, at(49), at(49), None);
-        let asked = Asked { is_first, is_passed, sent, terms, heard, kept_out: kept_out_then };
+        let asked = Asked { is_first, is_passed, sent, terms, heard, quarantine: kept_out_then };
         support.heard(1, &Verdict::Granted, asked);
-        let counted = support.counted(1, Verdict::Granted, Some(kept_out));
+        let counted = support.verdict_that_counts(1, Verdict::Granted, Some(quarantine));
         assert_eq!(counted == Verdict::Granted, counts, "a lease of {lease} s, from 49 on");
     }
 }

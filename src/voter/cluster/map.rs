@@ -501,7 +501,7 @@ impl Topology {
                 // without its data must not count (law 1).
                 for Move { from, to, lost } in moves {
                     let listeners = lock(&self.listeners);
-                    listeners.iter().for_each(|listener| listener.moved(from, to, lost));
+                    listeners.iter().for_each(|listener| listener.note_move(from, to, lost));
                 }
                 if map != *before {
                     latest.map = Arc::new(map);
@@ -509,14 +509,14 @@ impl Topology {
                 latest.answers += 1;
                 if latest.trouble.take().is_some() {
                     let servers = servers.len();
-                    log::tell(move || {
+                    log::report(move || {
                         tracing::warn!(servers, "a server tells of the cluster again");
                     });
                 }
             }
             Err(cause) => {
                 latest.trouble = Some(cause.clone());
-                log::tell(move || tracing::warn!(%cause, "no server tells of the cluster"));
+                log::report(move || tracing::warn!(%cause, "no server tells of the cluster"));
             }
         }
         let changed = latest.map != before;
@@ -549,7 +549,7 @@ impl Topology {
                 let coverage = by.setting("cluster-require-full-coverage").await;
                 if coverage.is_some_and(|value| value == "yes") {
                     let server = Arc::clone(server.label());
-                    log::tell(move || {
+                    log::report(move || {
                         tracing::warn!(
                             %server,
                             "cluster-require-full-coverage: one dead primary takes the whole cluster"

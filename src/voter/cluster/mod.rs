@@ -25,8 +25,8 @@ use tokio::{task::JoinSet, time};
 pub(crate) use self::map::Topology;
 use self::map::{Endpoint, LatestMap, Map, endpoint};
 use super::{
-    Answers, Call, Identity, KeySearch, KeysFound, Looks, Node, ONLY, Outcome, SingleNode,
-    VoterEvents, contract::begin, lock, seat::Seat, single::Order,
+    Answers, Call, Identity, InspectionSettings, KeySearch, KeysFound, Node, ONLY, Outcome,
+    SingleNode, VoterEvents, contract::begin, lock, seat::Seat, single::Order,
 };
 use crate::{
     clock::Clock,
@@ -55,7 +55,7 @@ struct ClusterVoter {
     /// Whether it may share a server with another voter.
     may_share: bool,
     /// What to ask its servers. The key of the fingerprint is still without its slot.
-    looks: Looks,
+    looks: InspectionSettings,
     topology: Arc<Topology>,
     listener: Arc<dyn VoterEvents>,
     // One order for all servers: a slot, and with it the requests of a hold, goes from one to
@@ -91,7 +91,7 @@ impl ClusterNode {
         voter: u16,
         labels: Arc<[Arc<str>]>,
         may_share: bool,
-        looks: Looks,
+        looks: InspectionSettings,
         listener: Arc<dyn VoterEvents>,
     ) -> Arc<dyn Node> {
         topology.add_listener(Arc::clone(&listener));
@@ -140,18 +140,18 @@ impl ClusterVoter {
         let voter = Arc::clone(self.label());
         let Some((other, slot)) = map.shared(self.seat) else {
             if did_share {
-                log::tell(move || tracing::warn!(%voter, "the voter shares no server any more"));
+                log::report(move || tracing::warn!(%voter, "the voter shares no server any more"));
             }
             return false;
         };
         let other = Arc::clone(&self.labels[usize::from(other)]);
         let server = map.route(slot).map(|(_, at)| at.clone());
         if self.may_share {
-            log::tell(move || {
+            log::report(move || {
                 tracing::warn!(%voter, %other, ?server, "two voters share a server");
             });
         } else {
-            log::tell(move || {
+            log::report(move || {
                 tracing::error!(
                     %voter, %other, ?server, "two voters share a server: one vote less"
                 );
@@ -198,7 +198,8 @@ impl ClusterVoter {
         }
         let key = self.looks.fingerprint.as_ref();
         let fingerprint = key.and_then(|key| self.topology.map().fingerprint(shard, key));
-        let looks = Looks { fingerprint, shard, seat: Some(self.seat), ..self.looks.clone() };
+        let looks =
+            InspectionSettings { fingerprint, shard, seat: Some(self.seat), ..self.looks.clone() };
         let node = SingleNode::start(&self.topology.access(at), Arc::clone(&self.listener), looks);
         let branch = Branch { shard, at: at.clone(), node };
         branches.insert(at.clone(), branch.clone());
@@ -266,7 +267,7 @@ impl ClusterVoter {
 
     fn log_redirect(&self, slot: u16, at: &Endpoint, redirect: &Redirect) {
         let (voter, at, redirect) = (Arc::clone(self.label()), at.clone(), redirect.clone());
-        log::tell(move || tracing::debug!(%voter, slot, ?at, ?redirect, "redirected"));
+        log::report(move || tracing::debug!(%voter, slot, ?at, ?redirect, "redirected"));
     }
 
     /// Where to send redirected requests, and whether to send `ASKING` before them. `version`: how
@@ -362,7 +363,7 @@ impl ClusterVoter {
             // A server may not know yet that a slot is its own. Then its node asks again and again.
             join_all(moved.iter().map(|channel| self.listen_at_its_slot(channel))).await;
             // Messages of the time between the move and now are lost.
-            self.listener.missed();
+            self.listener.note_lost_messages();
         }
     }
 

@@ -94,7 +94,7 @@ impl Runner {
             Ok(inspection) => {
                 if let Some(why) = inspection.evicts.clone() {
                     let server = Arc::clone(&link.place);
-                    log::tell(move || {
+                    log::report(move || {
                         tracing::warn!(%server, %why, "votes may be gone at any time");
                     });
                 }
@@ -117,7 +117,7 @@ impl Runner {
         let identity = dialer.since_promotion(&mut inspection, primary.as_ref());
         // Before the gate opens. A grant that is sent before the client knows of a restart could
         // make a majority with votes that the server forgot (law 1).
-        let needs_a_name = listener.met(shard, &identity, inspection.stamp);
+        let needs_a_name = listener.note_connection(shard, &identity, inspection.stamp);
         let mut end =
             EndOfConnection { gate, link: Arc::clone(&link), shard, listener, lost: None };
         if needs_a_name {
@@ -175,10 +175,10 @@ impl Runner {
             let did = mem::replace(&mut evicts, why.is_some());
             let server = Arc::clone(&link.place);
             match why {
-                Some(why) if !did => log::tell(move || {
+                Some(why) if !did => log::report(move || {
                     tracing::error!(%server, %why, "votes may be gone at any time");
                 }),
-                None if did => log::tell(move || {
+                None if did => log::report(move || {
                     tracing::warn!(%server, "the server deletes no votes any more");
                 }),
                 _ => {}
@@ -187,7 +187,7 @@ impl Runner {
             // With the bare run id, the server would seem to be another one at each turn.
             let (run_id, overlap) = (identity.run_id.clone(), identity.overlap);
             let identity = Identity { run_id, overlap, ..inspection.identity.clone() };
-            if listener.seen(self.looks.shard, &identity, inspection.stamp) {
+            if listener.note_inspection(self.looks.shard, &identity, inspection.stamp) {
                 drop(Box::pin(rename(link, &inspection)).await);
             }
         }
@@ -209,6 +209,6 @@ impl Drop for EndOfConnection<'_> {
     fn drop(&mut self) {
         // The gate first, so that no script is given to a router that has ended.
         self.gate.shut(&self.link, &self.link.trouble());
-        self.listener.parted(self.shard, self.lost.as_ref().map(|why| &**why.text()));
+        self.listener.note_disconnect(self.shard, self.lost.as_ref().map(|why| &**why.text()));
     }
 }

@@ -27,7 +27,7 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 
 use super::{
-    IDENTIFICATION, Looks, Runner,
+    IDENTIFICATION, InspectionSettings, Runner,
     carrier::{Frame, patient},
     link::{Inspection, Link},
     wire,
@@ -54,8 +54,13 @@ pub(super) async fn identify(
     link: &Link,
     syncs: Option<bool>,
 ) -> Outcome<Inspection> {
-    let Runner { looks: Looks { fingerprint, .. }, has_sentinels, is_named, is_unmarked, .. } =
-        runner;
+    let Runner {
+        looks: InspectionSettings { fingerprint, .. },
+        has_sentinels,
+        is_named,
+        is_unmarked,
+        ..
+    } = runner;
     let sync = async {
         match syncs {
             Some(syncs) => Ok(syncs),
@@ -253,7 +258,7 @@ async fn look(
     match look_at_fingerprint(link, &look_call(key, life, keeps, None)).await? {
         Ok(answer) => {
             if is_unmarked.swap(false, Relaxed) {
-                log::tell(
+                log::report(
                     move || tracing::warn!(%server, "the fingerprint of a server can be read again"),
                 );
             }
@@ -264,7 +269,7 @@ async fn look(
         Err(Cause::Rejected(why)) if why.is_passing() => {
             // If only the fingerprint's slot has moved to another server, this one takes votes.
             let refusal = (!why.is_elsewhere()).then(|| Arc::clone(why.text()));
-            log::tell(move || {
+            log::report(move || {
                 tracing::debug!(%server, %why, "the fingerprint of a server cannot be read now");
             });
             let (age, began) = (Duration::ZERO, Duration::ZERO);
@@ -281,7 +286,7 @@ async fn look(
         // would wait for a longest lease.
         Err(cause) => {
             if !is_unmarked.swap(true, Relaxed) {
-                log::tell(move || {
+                log::report(move || {
                     tracing::warn!(
                         %server, %cause,
                         "the fingerprint of a server cannot be read: deleted data go unnoticed"
@@ -426,7 +431,7 @@ impl Runner {
     /// The rights that the user lacks, as `ACL SETUSER` takes them. None if the server has no slots
     /// and so no key that could be tried.
     async fn missing_rights(&self, calls: &str) -> Outcome<Vec<String>> {
-        let Looks { fingerprint: Some(fingerprint), seat, .. } = &self.looks else {
+        let InspectionSettings { fingerprint: Some(fingerprint), seat, .. } = &self.looks else {
             return Ok(Vec::new());
         };
         let calls = &*seat.map_or_else(|| calls.into(), |seat| seat.name(calls));

@@ -118,7 +118,7 @@ impl Channels {
                     // The new connection may lead to a newer server, or to a user with more rights.
                     self.plain = false;
                     tokio::select! {
-                        () = link.watch(&mut router, || listener.is_waited_for()) => {}
+                        () = link.watch(&mut router, || listener.has_waiters()) => {}
                         () = hear(&link, messages, listener, seat) => {}
                         () = self.listen(&link, listener) => {}
                     }
@@ -149,10 +149,10 @@ async fn hear(
                 link.answered.store(true, Relaxed);
                 let (channel, text) = parts(&message);
                 let outside = seat.and_then(|seat| seat.outside_channel(channel));
-                listener.called(outside.as_deref().unwrap_or(channel), &text);
+                listener.deliver(outside.as_deref().unwrap_or(channel), &text);
             }
             // Some were overwritten, and nobody knows whose: all waiters must ask again.
-            Err(Lagged(_)) => listener.missed(),
+            Err(Lagged(_)) => listener.note_lost_messages(),
             Err(Closed) => return,
         }
     }
@@ -252,7 +252,7 @@ impl Channels {
         let is_settled = is_settled(&self.settle(link, asked).await);
         if is_settled {
             // Only now: a message of the time before could still be missed after the waiters asked.
-            listener.missed();
+            listener.note_lost_messages();
         }
         is_settled
     }

@@ -92,7 +92,7 @@ pub(crate) struct Security {
 
 /// How to inspect a server before it may vote.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct InspectionSettings {
     /// The replicas that must acknowledge its grants.
     pub(crate) acks: ReplicaAcks,
     /// The key of its fingerprint, if it has one.
@@ -119,7 +119,7 @@ impl SingleNode {
     pub(crate) fn start(
         access: &Access,
         listener: Arc<dyn VoterEvents>,
-        looks: Looks,
+        looks: InspectionSettings,
     ) -> Arc<Self> {
         let has_sentinels = access.sentinels.is_some();
         let runner = Arc::new(Runner { looks, has_sentinels, ..Runner::default() });
@@ -214,7 +214,7 @@ impl Node for SingleNode {
 pub(in crate::voter) struct Runner {
     pub(in crate::voter) gate: Gate,
     order: Order,
-    looks: Looks,
+    looks: InspectionSettings,
     /// Whether sentinels name the server.
     has_sentinels: bool,
     /// Whether the latest look could read the fingerprint, and a script may read it too.

@@ -10,7 +10,7 @@ mod handing_on;
 mod inputs;
 mod kept;
 mod limits;
-mod line;
+mod local_queue;
 mod outage;
 mod overload;
 mod passing;

@@ -11,9 +11,9 @@ use crate::hold_model::{
     state::{Answer, Hold, Line, Phase, State},
 };
 use quorate::proto::{
-    Asked, Attempt, Cause, Drift, Duty, Grant, GrantNext, Granted, HoldId, KeptOut, Lease, Moment,
-    Next, Quarantine, Quorum, Register, RestartGuard, Round, RoundEnd, Rules as Measures, Shard,
-    Support, Suspicion, Terms, Token, Verdict, Vote,
+    Asked, Attempt, Cause, Drift, Duty, Grant, GrantNext, Granted, HoldId, Lease, Moment, Next,
+    Quarantine, Quorum, Register, RestartGuard, Round, RoundEnd, Rules as Measures, Shard,
+    ShardQuarantine, Support, Suspicion, Terms, Token, Verdict, Vote,
 };
 
 const TICK: Duration = Duration::from_secs(1);
@@ -84,7 +84,7 @@ impl Rules {
     }
 
     /// Whether the grants of a voter that forgot so long ago are held against requests of that age.
-    fn kept_out(&self, forgot: Option<u8>, sent: u8) -> Option<KeptOut> {
+    fn quarantine(&self, forgot: Option<u8>, sent: u8) -> Option<ShardQuarantine> {
         let forgot = forgot?;
         let guard = if self.quarantine > 0 { RestartGuard::Relative } else { RestartGuard::Off };
         let drift = Drift { ppm: 0, fixed: u32::from(self.drift) * TICK };
@@ -94,38 +94,38 @@ impl Rules {
         let shard = Shard { voter: 0, number: 0 };
         register.note_server(shard, "before", 500 * TICK, false, ago(200));
         register.note_server(shard, "after", Duration::ZERO, false, ago(forgot));
-        register.kept_out(shard, ago(sent))
+        register.quarantine(shard, ago(sent))
     }
 
     /// Whether it matters to requests of that age that the voter forgot.
     pub(crate) fn is_kept_out(&self, forgot: Option<u8>, sent: u8) -> bool {
-        self.kept_out(forgot, sent).is_some()
+        self.quarantine(forgot, sent).is_some()
     }
 
     /// What a grant counts for that arrives now. The client has learned by then that the voter
     /// forgot.
     pub(crate) fn counts(&self, phase: Phase, line: &Line, forgot: Option<u8>) -> bool {
         let Some(age) = phase.asked() else { return false };
-        let Some(kept_out) = self.kept_out(forgot, age) else { return true };
+        let Some(quarantine) = self.quarantine(forgot, age) else { return true };
         if matches!(phase, Phase::Holding { .. }) {
-            self.breaks(Broken::AnyRenewalCounts) || self.is_proven(line, kept_out)
+            self.breaks(Broken::AnyRenewalCounts) || self.is_proven(line, quarantine)
         } else {
-            kept_out.verdict() == Verdict::Granted
+            quarantine.verdict() == Verdict::Granted
         }
     }
 
     /// Whether the client can tell that its hold had the vote when the voter forgot, or would if it
     /// forgot now.
     pub(crate) fn has_proof(&self, line: &Line, forgot: Option<u8>) -> bool {
-        self.is_proven(line, kept_out_since(ago(forgot.unwrap_or(0))))
+        self.is_proven(line, quarantine_since(ago(forgot.unwrap_or(0))))
     }
 
-    fn is_proven(&self, line: &Line, kept_out: KeptOut) -> bool {
+    fn is_proven(&self, line: &Line, quarantine: ShardQuarantine) -> bool {
         let to_the_last = self.breaks(Broken::ProofToTheLastTick);
         let less = if to_the_last { Duration::from_nanos(1) } else { Duration::ZERO };
-        let kept_out = KeptOut { forgot: kept_out.forgot - less, ..kept_out };
+        let quarantine = ShardQuarantine { forgot: quarantine.forgot - less, ..quarantine };
         let support = self.support(&[*line]);
-        support.counted(0, Verdict::Granted, Some(kept_out)) == Verdict::Granted
+        support.verdict_that_counts(0, Verdict::Granted, Some(quarantine)) == Verdict::Granted
     }
 
     /// What is known of voters by the hold that these lines are of.
@@ -138,7 +138,7 @@ impl Rules {
             if line.has_lost {
                 // Every voter that has lost it was in quarantine then.
                 let later = long_ago + TICK / 2;
-                let lost = Asked { kept_out: Some(kept_out_since(later)), ..asked(later) };
+                let lost = Asked { quarantine: Some(quarantine_since(later)), ..asked(later) };
                 support.heard(voter, &Verdict::Absent, lost);
                 support.heard(voter, &Verdict::Granted, lost);
             }
@@ -151,8 +151,8 @@ impl Rules {
 
     /// In a round.
     fn asked(&self, sent: Moment, heard: Moment) -> Asked {
-        let (terms, kept_out) = (self.terms(), None);
-        Asked { is_first: false, is_passed: false, sent, terms, heard, kept_out }
+        let (terms, quarantine) = (self.terms(), None);
+        Asked { is_first: false, is_passed: false, sent, terms, heard, quarantine }
     }
 
     /// Takes note of the answer that was heard to a request of that age.
@@ -166,7 +166,7 @@ impl Rules {
         support.heard(0, &says, asked);
         // It proves what it says until the vote ends, and did not before.
         let last = self.terms().deadline(ago(age)) - Duration::from_nanos(1);
-        let proves = support.counted(0, Verdict::Granted, Some(kept_out_since(last)));
+        let proves = support.verdict_that_counts(0, Verdict::Granted, Some(quarantine_since(last)));
         if proves == Verdict::Granted {
             line.proof = Some(line.proof.map_or(age, |sent| sent.min(age)));
         }
@@ -320,15 +320,15 @@ fn id(hold: Hold) -> HoldId {
     format!("{client}:{}", hold.number).parse().expect("it is not empty")
 }
 
-fn kept_out_since(forgot: Moment) -> KeptOut {
-    KeptOut::new(Quarantine::Restarted, TICK, forgot)
+fn quarantine_since(forgot: Moment) -> ShardQuarantine {
+    ShardQuarantine::new(Quarantine::Restarted, TICK, forgot)
 }
 
 fn verdict(answer: Answer) -> Verdict {
     match answer {
         Answer::None => Verdict::Unknown(Cause::Unheard),
         Answer::Granted { .. } => Verdict::Granted,
-        Answer::Uncounted { .. } => kept_out_since(now()).verdict(),
+        Answer::Uncounted { .. } => quarantine_since(now()).verdict(),
         Answer::Refused(by) => Verdict::Refused { by: id(by), ttl: None },
         Answer::Stored => Verdict::Absent,
     }

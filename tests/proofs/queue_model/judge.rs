@@ -12,8 +12,8 @@ use crate::queue_model::{
     state::{Answer, Phase, State},
 };
 use quorate::proto::{
-    Asked, Bid, BidNext, Drift, KeptOut, Limit, Moment, Next, Quarantine, Round, RoundEnd,
-    Rules as Measures, Support, Terms, Ticket, Verdict, Votes, Wait,
+    Asked, Bid, BidNext, Drift, Limit, Moment, Next, Quarantine, Round, RoundEnd,
+    Rules as Measures, ShardQuarantine, Support, Terms, Ticket, Verdict, Votes, Wait,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -160,23 +160,23 @@ pub(crate) fn is_proven(known: Option<u8>, passed: u8) -> bool {
     let mut support = Support::new(1, now(), Duration::ZERO, DUE);
     if let Some(known) = known {
         let (sent, terms) = (sent(known), terms());
-        let (is_first, is_passed, heard, kept_out) = (true, false, sent, None);
-        let asked = Asked { is_first, is_passed, sent, terms, heard, kept_out };
+        let (is_first, is_passed, heard, quarantine) = (true, false, sent, None);
+        let asked = Asked { is_first, is_passed, sent, terms, heard, quarantine };
         support.heard(0, &Verdict::Granted, asked);
     }
     let forgot = terms().deadline(sent(passed)) - SECOND / 2;
-    let kept_out = KeptOut { forgot, ..kept_out() };
-    support.counted(0, Verdict::Granted, Some(kept_out)) == Verdict::Granted
+    let quarantine = ShardQuarantine { forgot, ..quarantine() };
+    support.verdict_that_counts(0, Verdict::Granted, Some(quarantine)) == Verdict::Granted
 }
 
-fn kept_out() -> KeptOut {
-    KeptOut::new(Quarantine::Restarted, LEASE, now())
+fn quarantine() -> ShardQuarantine {
+    ShardQuarantine::new(Quarantine::Restarted, LEASE, now())
 }
 
 fn verdict(answer: Answer) -> Verdict {
     match answer {
         Answer { granted: true, uncounted: false, .. } => Verdict::Granted,
-        Answer { granted: true, .. } => kept_out().verdict(),
+        Answer { granted: true, .. } => quarantine().verdict(),
         _ => Verdict::Refused { by: "another".parse().expect("it is an id"), ttl: Some(LEASE) },
     }
 }

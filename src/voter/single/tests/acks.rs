@@ -3,8 +3,8 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use futures::poll;
 
 use super::{
-    Answer, Call, Cause, Heard, Looks, Node, Outcome, RedisServer, SingleNode, VoterEvents,
-    answers, call, connect,
+    Answer, Call, Cause, Heard, InspectionSettings, Node, Outcome, RedisServer, SingleNode,
+    VoterEvents, answers, call, connect,
 };
 use crate::{
     scripts::{Script, election, mutex, redisson, rw, semaphore},
@@ -35,8 +35,11 @@ async fn acknowledged(server: &RedisServer) -> Arc<dyn Node> {
     let listener: Arc<dyn VoterEvents> = Arc::new(Heard::default());
     let acks = ReplicaAcks { replicas: 1, timeout: Some(Duration::from_millis(50)) };
     let access = Access::new(&server.url().into(), &Security::default()).unwrap();
-    let node: Arc<dyn Node> =
-        SingleNode::start(&access, listener, Looks { acks, ..Looks::default() });
+    let node: Arc<dyn Node> = SingleNode::start(
+        &access,
+        listener,
+        InspectionSettings { acks, ..InspectionSettings::default() },
+    );
     answers(&node).await;
     node
 }

@@ -3,7 +3,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::{net::TcpListener, time::timeout};
 
-use super::{Cause, Looks, Outcome, RedisServer, answers, connect, listen, start, start_with};
+use super::{
+    Cause, InspectionSettings, Outcome, RedisServer, answers, connect, listen, start, start_with,
+};
 use crate::voter::seat::Seat;
 use quorate_support::{Proxy, are_before_7, eventually_async};
 
@@ -126,7 +128,7 @@ async fn a_refused_channel_changes_nothing_for_others() {
     let server = RedisServer::start();
     let rules = ["ACL", "SETUSER", "default", "resetchannels", "&{allowed}"];
     server.command(&rules).unwrap();
-    let looks = Looks { seat: Some(Seat::new(0, 1)), ..Looks::default() };
+    let looks = InspectionSettings { seat: Some(Seat::new(0, 1)), ..InspectionSettings::default() };
     let (node, _) = start_with(&server.url(), looks);
     answers(&node).await;
     assert!(is_forbidden(&node.subscribe("{forbidden}".into()).await));

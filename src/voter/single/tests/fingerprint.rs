@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Arc, Cause, Heard, Looks, Node, RedisServer, answers, count, fails, number, run_ids, start_with,
+    Arc, Cause, Heard, InspectionSettings, Node, RedisServer, answers, count, fails, number,
+    run_ids, start_with,
 };
 use crate::{
     scripts::mutex,
@@ -15,8 +16,8 @@ use quorate_support::{Proxy, Reply, are_before_7, eventually, eventually_async};
 const FINGERPRINT: &str = "quorate:{%voter}";
 const SECS: fn(u64) -> Duration = Duration::from_secs;
 
-fn looks() -> Looks {
-    Looks { fingerprint: Some(FINGERPRINT.into()), ..Looks::default() }
+fn looks() -> InspectionSettings {
+    InspectionSettings { fingerprint: Some(FINGERPRINT.into()), ..InspectionSettings::default() }
 }
 
 fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {

@@ -8,8 +8,8 @@ use std::{
 use futures::FutureExt;
 
 use super::{
-    Cause, Heard, Looks, RedisServer, answers, connect, count, fails, is_unreachable, number,
-    run_ids, start, start_with,
+    Cause, Heard, InspectionSettings, RedisServer, answers, connect, count, fails, is_unreachable,
+    number, run_ids, start, start_with,
 };
 use crate::{
     clock::Clock,
@@ -164,7 +164,10 @@ async fn a_server_that_does_not_say_who_it_is_is_given_up_and_asked_again() {
     for question in [INFO, &look] {
         proxy.hold_replies_from(question);
         let fingerprint = Some("quorate:{%voter}".into());
-        let (node, heard) = start_with(&proxy.url(), Looks { fingerprint, ..Looks::default() });
+        let (node, heard) = start_with(
+            &proxy.url(),
+            InspectionSettings { fingerprint, ..InspectionSettings::default() },
+        );
         let told = "does not say who it is: no answer within 3s";
         fails(&node, |cause| *cause == Cause::Unreachable(told.into())).await;
         assert!(run_ids(&heard).is_empty());

@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Access, Looks, Security, SingleNode};
+use super::{Access, InspectionSettings, Security, SingleNode};
 use crate::{
     proto::Cause,
     scripts::{Answer, Script, Value, test_script},
@@ -82,13 +82,13 @@ impl Heard {
 }
 
 impl VoterEvents for Heard {
-    fn parted(&self, _: usize, _: Option<&str>) {}
+    fn note_disconnect(&self, _: usize, _: Option<&str>) {}
 
-    fn moved(&self, _: usize, _: usize, _: bool) {
+    fn note_move(&self, _: usize, _: usize, _: bool) {
         unreachable!("it is one server")
     }
 
-    fn met(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+    fn note_connection(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         assert_eq!(shard, ONLY);
         self.met.lock().unwrap().push((identity.clone(), stamp));
         if let Some(meeting) = self.meeting.get() {
@@ -97,30 +97,30 @@ impl VoterEvents for Heard {
         false
     }
 
-    fn seen(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
+    fn note_inspection(&self, _: usize, identity: &Identity, stamp: Option<Stamp>) -> bool {
         self.seen.lock().unwrap().push((identity.clone(), stamp));
         false
     }
 
-    fn called(&self, channel: &str, message: &str) {
+    fn deliver(&self, channel: &str, message: &str) {
         assert_eq!(message, "0");
         self.called.lock().unwrap().push(channel.to_owned());
     }
 
-    fn is_waited_for(&self) -> bool {
+    fn has_waiters(&self) -> bool {
         true
     }
 
-    fn missed(&self) {
+    fn note_lost_messages(&self) {
         self.missed.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 fn start(url: &str) -> (Arc<dyn Node>, Arc<Heard>) {
-    start_with(url, Looks::default())
+    start_with(url, InspectionSettings::default())
 }
 
-fn start_with(url: &str, looks: Looks) -> (Arc<dyn Node>, Arc<Heard>) {
+fn start_with(url: &str, looks: InspectionSettings) -> (Arc<dyn Node>, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let listener: Arc<dyn VoterEvents> = heard.clone();
     let access = Access::new(&url.into(), &Security::default()).unwrap();

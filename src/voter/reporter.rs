@@ -32,7 +32,7 @@ impl Reporter {
     pub(super) fn report(self: &Arc<Self>, change: &Change) {
         if !matches!(change, Change::QuarantineBegan { .. } | Change::Counted { .. }) {
             let (this, change) = (Arc::clone(self), change.clone());
-            log::tell(move || this.write(change));
+            log::report(move || this.write(change));
         }
         self.count(change);
     }
