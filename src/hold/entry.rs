@@ -193,8 +193,8 @@ impl Entry {
     }
 
     /// The value of a leader.
-    pub(crate) fn announced(&self) -> Option<&AnnouncedValue> {
-        self.hold.record.announced()
+    pub(crate) fn announced(&self) -> &AnnouncedValue {
+        self.hold.record.announced().expect("every candidate has a value")
     }
 
     pub(crate) fn slots(&self) -> Option<&Slots> {

@@ -386,7 +386,7 @@ impl Leadership {
     /// ```
     pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<(), Error> {
         let value = LeaderValue::new(value.as_ref())?;
-        let announced = self.0.announced().expect("every candidate has a value");
+        let announced = self.0.announced();
         self.0.change_and_renew(|| announced.change(value), "a new value").await
     }
 
