@@ -157,7 +157,7 @@ impl OldestHolds {
     }
 
     /// Writes the ages. `holds`: all holds of the client.
-    pub(crate) fn tell<'a>(&self, holds: impl Iterator<Item = (&'a LockSeries, Duration)>) {
+    pub(crate) fn record<'a>(&self, holds: impl Iterator<Item = (&'a LockSeries, Duration)>) {
         // A recorder that panics must not end the keeper: every hold would be lost at its grant.
         let _ = catch_unwind(AssertUnwindSafe(|| self.set(holds)));
     }
@@ -206,7 +206,7 @@ fn oldest(series: &Series) -> Duration {
 
 impl Drop for OldestHolds {
     fn drop(&mut self) {
-        self.tell(std::iter::empty());
+        self.record(std::iter::empty());
     }
 }
 
@@ -269,7 +269,7 @@ impl ObserverSeries {
     }
 
     /// Counts one answer to the observer: `leader`, `no_leader` or `unknown`.
-    pub(crate) fn tell(&self, outcome: &str) {
+    pub(crate) fn count(&self, outcome: &str) {
         self.observed.of(outcome).count(1);
     }
 }

@@ -155,7 +155,7 @@ impl ElectionWatch {
         let coordinator = Arc::clone(&self.coordinator);
         let changed = async { Ok(self.next_change(&coordinator).await) };
         let answer = coordinator.gate.within(changed).await.ok()?;
-        self.series.tell(match &answer {
+        self.series.count(match &answer {
             Ok(Some(_)) => "leader",
             Ok(None) => "no_leader",
             Err(_) => "unknown",
@@ -183,7 +183,7 @@ impl ElectionWatch {
                     if let Some(left) = census.longest_left() {
                         self.watch.expect_end(coordinator.clock.now() + left);
                     }
-                    if let Some(finding) = self.watch.tell(finding) {
+                    if let Some(finding) = self.watch.note_result(finding) {
                         return coordinator.answer(&self.election, finding, &census, now);
                     }
                 }

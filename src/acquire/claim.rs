@@ -22,21 +22,21 @@ use crate::{
 pub(crate) struct SeenBefore {
     /// For how long the client had stood still in all.
     pub(crate) stood_still: Duration,
-    /// The version of [`Standings::returned`].
-    returned: u64,
+    /// The version of [`Standings::renewal_signal`].
+    signal_version: u64,
 }
 
 impl SeenBefore {
     fn of(standings: &Standings) -> Self {
         // In this order: a pause that is noticed between the two lines is heeded twice. In the
         // other order it would be missed.
-        let returned = standings.renewal_signal().version();
-        Self { stood_still: standings.stood_still(), returned }
+        let signal_version = standings.renewal_signal().version();
+        Self { stood_still: standings.stood_still(), signal_version }
     }
 
     /// Whether all holds were to be renewed at once since then.
     pub(crate) fn has_changed(&self, standings: &Standings) -> bool {
-        standings.renewal_signal().version() != self.returned
+        standings.renewal_signal().version() != self.signal_version
     }
 }
 

@@ -225,7 +225,7 @@ impl Hold {
         if state.end.is_none() {
             let verdicts = state.failure.clone();
             drop(self.end_and_release(state, End::Lost(loss), self.now()));
-            self.tell_loss(loss, verdicts);
+            self.report_loss(loss, verdicts);
         }
     }
 
@@ -243,7 +243,7 @@ impl Hold {
 
     /// Tells the log and the metrics. Call it when no mutex is held.
     // A recorder of metrics is the user's code: it may take its time, and may ask for this hold.
-    fn tell_loss(&self, loss: HoldLoss, verdicts: Vec<Verdict>) {
+    fn report_loss(&self, loss: HoldLoss, verdicts: Vec<Verdict>) {
         let (lock, hold, (reason, why)) =
             (self.name().to_owned(), self.id.clone(), loss.reason_and_text());
         if self.id.is_parked() {
@@ -287,7 +287,7 @@ impl Hold {
             Some(End::Released) => {
                 state.end = Some(End::Lost(loss));
                 drop(state);
-                self.tell_loss(loss, verdicts.clone());
+                self.report_loss(loss, verdicts.clone());
             }
             Some(End::Lost(_)) => {}
             None => self.lose(state, loss),

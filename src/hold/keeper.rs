@@ -88,12 +88,13 @@ pub(super) fn watch(
         (coordinator.clock().clone(), Arc::clone(&coordinator.panel().standings));
     // Both before the task first runs. If it never runs, the guard is dropped with it and ends the
     // holds. And a voter that comes back before it runs must not go unnoticed.
-    let (guard, seen_return) = (EndGuard(Arc::clone(agenda)), standings.renewal_signal().version());
-    async move { keep(&guard.0, &clock, &standings, seen_return).await }
+    let (guard, seen_version) =
+        (EndGuard(Arc::clone(agenda)), standings.renewal_signal().version());
+    async move { keep(&guard.0, &clock, &standings, seen_version).await }
 }
 
-async fn keep(agenda: &Agenda<Hold>, clock: &Clock, standings: &Standings, mut seen_return: u64) {
-    let returned = standings.renewal_signal();
+async fn keep(agenda: &Agenda<Hold>, clock: &Clock, standings: &Standings, mut seen_version: u64) {
+    let renewal_signal = standings.renewal_signal();
     // In this task: a task for each round would cost more than the round.
     let mut rounds = FuturesUnordered::new();
     // By deadline: if the voters are too slow for all, the holds that end first go first.
@@ -127,8 +128,8 @@ async fn keep(agenda: &Agenda<Hold>, clock: &Clock, standings: &Standings, mut s
             () = agenda.sooner.changed_since(version) => {}
             // A voter has come back, and gets back what it forgot before another voter forgets too.
             // Or less is left of the leases than it seemed.
-            () = returned.changed_since(seen_return) => {
-                seen_return = returned.version();
+            () = renewal_signal.changed_since(seen_version) => {
+                seen_version = renewal_signal.version();
                 renew_all(agenda);
             }
             Some(()) = rounds.next(), if !rounds.is_empty() => {
@@ -163,7 +164,7 @@ fn renew_all(agenda: &Agenda<Hold>) {
 fn record_ages(oldest: &OldestHolds, agenda: &Agenda<Hold>, now: Moment) {
     let holds = agenda.all();
     let ages = holds.iter().map(|hold| (hold.series(), now.since(hold.acquired)));
-    oldest.tell(ages);
+    oldest.record(ages);
 }
 
 /// How many rounds there may be at once.
@@ -195,13 +196,13 @@ impl RoundRoom {
 
 /// A round of renewal, after which the hold is back on the agenda.
 async fn round(hold: Arc<Hold>) {
-    let returned = hold.coordinator.panel().standings.renewal_signal();
-    let seen_return = returned.version();
+    let renewal_signal = hold.coordinator.panel().standings.renewal_signal();
+    let seen_version = renewal_signal.version();
     // If it panics, the others go on. Nothing is half done then: the lock of the state spans each
     // change.
     let _ = AssertUnwindSafe(renew(&hold)).catch_unwind().await;
     // A voter that came back during the round may have answered it before it forgot.
-    hold.end_round(returned.version() != seen_return);
+    hold.end_round(renewal_signal.version() != seen_version);
     schedule(&hold);
 }
 

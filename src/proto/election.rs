@@ -354,7 +354,7 @@ impl LeaderWatch {
     }
 
     /// The result of a question, if it is new.
-    pub fn tell(&mut self, finding: WhoLeads) -> Option<WhoLeads> {
+    pub fn note_result(&mut self, finding: WhoLeads) -> Option<WhoLeads> {
         let finding = self.not_earlier(finding);
         let is_known = match (&self.reported, &finding) {
             // The same with a higher version is nothing new.

@@ -287,13 +287,13 @@ fn it_asks_when_it_is_heard_and_after_a_loss_with_pauses_that_grow() {
 #[test]
 fn what_is_known_is_told_once_and_a_value_never_goes_back() {
     let mut watch = watch();
-    let mut tells = |finding: WhoLeads| watch.tell(finding.clone()) == Some(finding);
+    let mut tells = |finding: WhoLeads| watch.note_result(finding.clone()) == Some(finding);
     assert!(tells(WhoLeads::Vacant) && !tells(WhoLeads::Vacant));
     assert!(tells(led("a", 1, "x")) && !tells(led("a", 1, "x")));
     assert!(!tells(led("a", 2, "x")), "a renewal says the same");
     assert!(tells(led("a", 3, "y")) && !tells(led("a", 1, "x")));
     assert!(tells(WhoLeads::Unclear));
-    let after = watch.tell(led("a", 1, "x"));
+    let after = watch.note_result(led("a", 1, "x"));
     assert_eq!(after, Some(led("a", 3, "y")), "also after a silence");
-    assert_eq!(watch.tell(led("b", 1, "x")), Some(led("b", 1, "x")));
+    assert_eq!(watch.note_result(led("b", 1, "x")), Some(led("b", 1, "x")));
 }

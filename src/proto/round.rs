@@ -142,7 +142,7 @@ impl Support {
     pub fn heard(&mut self, voter: usize, verdict: &Verdict, asked: Asked) -> bool {
         let voter = &mut self.voters[voter];
         // A vote that was given in quarantine, and did not count, is no proof for the next renewal:
-        // with two renewals the hole that `counted` closes would be open again.
+        // with two renewals the hole that `verdict_that_counts` closes would be open again.
         let in_vain = matches!(verdict, Verdict::Unknown(Cause::Quarantined(_)));
         voter.granted = *verdict == Verdict::Granted
             || in_vain && crate::mutant!("grant_in_quarantine_is_proof");

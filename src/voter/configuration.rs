@@ -13,18 +13,18 @@ use crate::{
 pub(crate) struct Configuration {
     comparison: Mutex<Comparison>,
     reporter: Arc<Reporter>,
-    /// That of [`Standings::returned`](super::Standings::returned).
-    returned: Arc<Signal<()>>,
+    /// That of [`Standings::renewal_signal`](super::Standings::renewal_signal).
+    renewal_signal: Arc<Signal<()>>,
 }
 
 impl Configuration {
     pub(super) fn new(
         comparison: Comparison,
         reporter: &Arc<Reporter>,
-        returned: &Arc<Signal<()>>,
+        renewal_signal: &Arc<Signal<()>>,
     ) -> Self {
-        let (reporter, returned) = (Arc::clone(reporter), Arc::clone(returned));
-        Self { comparison: Mutex::new(comparison), reporter, returned }
+        let (reporter, renewal_signal) = (Arc::clone(reporter), Arc::clone(renewal_signal));
+        Self { comparison: Mutex::new(comparison), reporter, renewal_signal }
     }
 
     pub(crate) fn comparison(&self) -> MutexGuard<'_, Comparison> {
@@ -54,7 +54,7 @@ impl Configuration {
             // Each hold ends with its next renewal, which is now: clients of the other
             // configuration may have a majority that shares no voter with this one (law 1,
             // design 6).
-            self.returned.change(|()| ());
+            self.renewal_signal.change(|()| ());
         }
         if let Some(change) = change {
             self.reporter.report(&change);

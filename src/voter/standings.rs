@@ -53,7 +53,7 @@ pub(crate) struct Standings {
     stood_still: AtomicU64,
     /// Changes when all holds must be renewed at once: a voter came back without some votes, less
     /// is left of the leases than it seemed, or this client has a configuration mismatch.
-    returned: Arc<Signal<()>>,
+    renewal_signal: Arc<Signal<()>>,
     /// Changes with each new connection.
     connected: Signal<()>,
     /// Changes with the moment at which the next quarantine ends.
@@ -71,16 +71,16 @@ impl Standings {
         let VoterLayout { labels, clusters, spread, quorum } = layout;
         let round_trips = labels.iter().map(|_| Mutex::default()).collect();
         let reporter = Arc::new(Reporter::new(labels, quorum));
-        let returned = Arc::new(Signal::new(()));
+        let renewal_signal = Arc::new(Signal::new(()));
         let comparison = Comparison::new(configuration, quorum, spread);
         let this = Arc::new(Self {
             trust: Mutex::new(Trust::new(clusters, quorum, suspicion)),
-            configuration: Configuration::new(comparison, &reporter, &returned),
+            configuration: Configuration::new(comparison, &reporter, &renewal_signal),
             reporter,
             round_trips,
             clock,
             stood_still: AtomicU64::new(0),
-            returned,
+            renewal_signal,
             connected: Signal::new(()),
             alarm: Arc::new(Signal::new(())),
         });
@@ -235,7 +235,7 @@ impl Standings {
     }
 
     pub(crate) fn renewal_signal(&self) -> &Signal<()> {
-        &self.returned
+        &self.renewal_signal
     }
 
     /// Changes with each new connection.
@@ -255,7 +255,7 @@ impl Standings {
     fn change<T>(&self, change: impl FnOnce(&mut Trust) -> T) -> T {
         let mut trust = self.trust();
         let outcome = change(&mut trust);
-        let (wakes, report) = (trust.take_wakes(), trust.tell());
+        let (wakes, report) = (trust.take_wakes(), trust.next_change());
         if wakes.holds {
             let nanos = u64::try_from(trust.stood_still.as_nanos()).unwrap_or(u64::MAX);
             // Under the mutex, so before anybody counts the answer that showed the pause. A hold
@@ -265,7 +265,7 @@ impl Standings {
         drop(trust);
         // Wake-ups first, as a recorder of metrics may block this thread.
         let signals = [
-            (wakes.holds, &*self.returned),
+            (wakes.holds, &*self.renewal_signal),
             (wakes.alarm, &*self.alarm),
             (wakes.comparison, &self.connected),
         ];
@@ -282,7 +282,7 @@ impl Standings {
         while let Some(change) = next {
             // A recorder that panics costs this change alone, and not the answer or the hold.
             let _ = catch_unwind(AssertUnwindSafe(|| self.reporter.report(&change)));
-            next = self.trust().tell_more();
+            next = self.trust().next_of_reporter();
         }
     }
 

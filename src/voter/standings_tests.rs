@@ -184,7 +184,7 @@ async fn nobody_is_called_back_under_a_mutex_and_whoever_is_may_ask_and_change_w
     for calls in [&recorded, &woken] {
         calls.standings.set(Arc::downgrade(&standings)).expect("it is the first");
     }
-    let signals = [&*standings.returned, &*standings.alarm, &standings.connected];
+    let signals = [&*standings.renewal_signal, &*standings.alarm, &standings.connected];
     let waker = Waker::from(Arc::clone(&woken));
     let mut context = Context::from_waker(&waker);
     let mut waiting = signals.map(|signal| Box::pin(signal.changed_since(signal.version())));

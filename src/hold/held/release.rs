@@ -65,7 +65,7 @@ impl Hold {
     pub(in crate::hold) fn leave(&self) -> impl Future<Output = Result<(), Error>> {
         let left = self.take_entry().map(|(mut state, now)| {
             if state.count > 0 {
-                return Some((self.tell_count(&state, now), None));
+                return Some((self.send_count(&state, now), None));
             }
             if self.hand_on(&mut state, now) {
                 drop(state);
@@ -106,7 +106,7 @@ impl Hold {
     pub(in crate::hold) fn detach(self: &Arc<Self>) -> Result<Detached, Error> {
         let (mut state, now) = self.take_entry()?;
         if state.count > 0 {
-            drop(self.tell_count(&state, now));
+            drop(self.send_count(&state, now));
             let (lock, more) = (self.name(), state.count);
             let why = format!("lock `{lock}` is entered {more} times besides, and not detached");
             return Err(Error::invalid(why));
@@ -124,7 +124,7 @@ impl Hold {
         Ok(Detached { hold: Arc::clone(self), longest, frees_at: now + longest, left })
     }
 
-    fn tell_count(&self, state: &HoldState, now: Moment) -> Replies {
+    fn send_count(&self, state: &HoldState, now: Moment) -> Replies {
         let left = u32::from(!crate::mutant!("inner_release_gives_back")) * state.count;
         self.coordinator.panel().ask_all(&self.record.release(&self.id, left), now)
     }
@@ -135,7 +135,7 @@ impl Hold {
     pub(in crate::hold) fn keep(&self, time: Option<Duration>) -> Result<Option<Replies>, Error> {
         let (mut state, now) = self.take_entry()?;
         if state.count > 0 {
-            drop(self.tell_count(&state, now));
+            drop(self.send_count(&state, now));
             return Ok(None);
         }
         self.end(&mut state, End::Released);

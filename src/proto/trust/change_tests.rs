@@ -29,10 +29,10 @@ fn server(run_id: &str) -> Identity {
 
 fn told(trust: &mut Trust) -> Vec<Change> {
     let mut all = Vec::new();
-    let mut next = trust.tell();
+    let mut next = trust.next_change();
     while let Some(change) = next {
         all.push(change);
-        next = trust.tell_more();
+        next = trust.next_of_reporter();
     }
     all
 }
@@ -186,10 +186,10 @@ fn while_one_change_is_told_the_next_waits_for_it() {
         let shard = only(voter);
         Some(Change::Disconnected { shard, why: None })
     });
-    assert_eq!(trust.tell(), first);
-    assert_eq!(trust.tell(), None, "somebody tells the first");
-    assert_eq!(trust.tell_more(), second);
-    assert_eq!(trust.tell_more(), None);
+    assert_eq!(trust.next_change(), first);
+    assert_eq!(trust.next_change(), None, "somebody tells the first");
+    assert_eq!(trust.next_of_reporter(), second);
+    assert_eq!(trust.next_of_reporter(), None);
     trust.note_disconnect(only(0), None);
-    assert_eq!(trust.tell(), first);
+    assert_eq!(trust.next_change(), first);
 }

@@ -84,7 +84,7 @@ pub struct Trust {
     wakes: Wakes,
     changes: VecDeque<Change>,
     /// Whether some task reports a change now, and will report the others.
-    is_telling: bool,
+    is_reporting: bool,
 }
 
 /// The state of a voter by the last reports.
@@ -117,7 +117,7 @@ impl Trust {
             stood_still: Duration::ZERO,
             wakes: Wakes::default(),
             changes: VecDeque::new(),
-            is_telling: false,
+            is_reporting: false,
         }
     }
 
@@ -127,16 +127,16 @@ impl Trust {
     }
 
     /// The next change to report, unless another task is reporting.
-    pub fn tell(&mut self) -> Option<Change> {
+    pub fn next_change(&mut self) -> Option<Change> {
         // That task goes on with what is left. So a slow recorder holds up one task only, and the
         // order stays.
-        if self.is_telling { None } else { self.tell_more() }
+        if self.is_reporting { None } else { self.next_of_reporter() }
     }
 
     /// The next change, for the task that is reporting.
-    pub fn tell_more(&mut self) -> Option<Change> {
+    pub fn next_of_reporter(&mut self) -> Option<Change> {
         let change = self.changes.pop_front();
-        self.is_telling = change.is_some();
+        self.is_reporting = change.is_some();
         change
     }
 
@@ -152,7 +152,7 @@ impl Trust {
         let (run_id, age) = (identity.run_id.clone(), identity.age);
         self.changes.push_back(Change::Connected { shard, run_id, age, ends_trouble });
         if self.is_connected() && self.has_quorum.replace(true) == Some(false) {
-            self.tell_quorum(true);
+            self.report_quorum(true);
         }
         self.wakes.comparison = true;
     }
@@ -204,7 +204,7 @@ impl Trust {
         // A client that closes its connections misses no quorum.
         if why.is_some() && self.has_quorum == Some(true) && !self.is_connected() {
             self.has_quorum = Some(false);
-            self.tell_quorum(false);
+            self.report_quorum(false);
         }
     }
 
@@ -295,11 +295,11 @@ impl Trust {
                 // Each reason once, even if a pause of the client hid it for a moment.
                 if reasons.insert(reason) {
                     self.changes.push_back(Change::QuarantineBegan { voter, reason });
-                    self.tell_quarantine(Change::Quarantined { voter, quarantined });
+                    self.report_quarantine(Change::Quarantined { voter, quarantined });
                 }
             } else {
                 reasons.clear();
-                self.tell_quarantine(Change::QuarantineEnded { voter });
+                self.report_quarantine(Change::QuarantineEnded { voter });
             }
             self.count(voter, Gauge::Quarantined, before.is_some(), until.is_some());
         }
@@ -339,13 +339,13 @@ impl Trust {
         }
     }
 
-    fn tell_quarantine(&mut self, change: Change) {
+    fn report_quarantine(&mut self, change: Change) {
         if self.speaks {
             self.changes.push_back(change);
         }
     }
 
-    fn tell_quorum(&mut self, is_there: bool) {
+    fn report_quorum(&mut self, is_there: bool) {
         let missing = (0..self.voters.len()).filter(|voter| self.voters[*voter].connected == 0);
         let missing = missing.collect();
         self.changes.push_back(Change::Quorum { is_there, missing });
