@@ -107,11 +107,14 @@ impl<T> From<FiringDone> for OnceOutcome<T> {
 ///
 /// # What is guaranteed
 ///
-/// **At least once; once, unless a holder dies or is lost between its effect and the mark, goes on
-/// after its loss, or voters forget.** That it is done is stored by a majority of the voters before
-/// the lock is released, and only by voters whose vote the holder has: one that was lost stores
-/// nothing. One voter that knows of it is enough to pass; to work takes a majority that does not,
-/// without voters in [quarantine](crate::Quarantine).
+/// The work is done **at least once**. It is done **exactly once** unless a holder dies or is lost
+/// between its effect and the mark, a holder goes on after its loss, or voters forget. The *mark* is
+/// the latest firing that is done, as voters store it.
+///
+/// A majority has the mark before the lock is released. A voter stores it only for a hold that has
+/// its vote, so a lost holder stores nothing there. A caller passes if one voter has its firing's
+/// mark. It works only if a majority has none, without voters in
+/// [quarantine](crate::Quarantine).
 ///
 /// So no majority of the voters may lose its data within [`keep`](Self::keep), nor a smaller number
 /// if fewer than all have stored the firing: let servers write to disk. Each caller stores the
