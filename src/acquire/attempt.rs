@@ -179,7 +179,7 @@ impl Coordinator {
             warned.clear();
         }
         let is_first = warned.insert(key);
-        // Telling the log may call a subscriber of the user: not with the mutex.
+        // Not with the mutex: the log asks the user's subscriber for the span, which may block.
         drop(warned);
         if is_first {
             let (lock, permits) = (record.info().name.as_str().to_owned(), record.info().permits);

@@ -16,8 +16,11 @@ use crate::{
 };
 
 /// What a client had seen of its voters when it asked them for a hold.
-// It goes with a hold that is handed on: otherwise a pause, or a voter that came back empty while
-// the hold was offered, would be noticed only by the renewal a third of the lease later.
+// Votes are as old as their request, also if the client stands still before it hears of them
+// (`votes_that_came_before_a_pause_are_as_old_as_they_are`). So it goes with a hold that is handed
+// on. Otherwise the next owner would trust the lease for too long after a pause before
+// (law 2, `a_pause_that_the_owner_before_heard_of_is_off_the_lease_of_the_next`), and a voter that
+// came back empty while the hold was offered would have its vote again a third of the lease later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenBefore {
     /// For how long the client had stood still in all.

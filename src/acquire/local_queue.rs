@@ -45,7 +45,8 @@ pub(super) struct LocalQueue {
     since: Moment,
     /// How many tasks are in the queue: changes with the table locked.
     // Not the count of the `Arc`: of two tasks that leave at one moment, each would still see the
-    // other, and the queue would stay in the table (`two_that_leave_at_one_moment_..`).
+    // other, and the queue would stay in the table
+    // (`two_that_leave_at_one_moment_take_the_queue_along`).
     places: AtomicU32,
     /// Given in the order of asking.
     turns: Semaphore,

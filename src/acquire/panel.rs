@@ -103,8 +103,9 @@ impl Panel {
 
 /// Does what a machine of `proto` says next, until it ends. `hear` gives it the answer of a voter,
 /// `ask` sends the question again.
-// The only loop of this kind: an attempt, a round of renewal and a release run in it. When each had
-// its own, a sleep that had ended was awaited once more in one of them (`ended_sleep_is_awaited`).
+// One loop for an attempt, a round of renewal and a release: each would have to be right about the
+// same things. A sleep that has ended panics if it is awaited once more (mutant
+// `ended_sleep_is_awaited`).
 pub(crate) async fn drive<Machine, End>(
     clock: &Clock,
     machine: &mut Machine,

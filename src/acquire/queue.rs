@@ -288,9 +288,10 @@ impl Waiter<'_> {
     }
 
     /// Leaves the queue on these voters. The next bid enters it again, behind all others.
-    // A majority gives this waiter its votes, but they do not count: its configuration differs, or
-    // voters are in quarantine. First in the queue it would keep a free lock from all who can have
-    // it (`a_waiter_whose_grants_cannot_count_keeps_a_free_lock_from_nobody`).
+    // Perhaps no majority has its place, as too few voters answered. Or a majority gives it its
+    // votes again and again, but they do not count, for example in a quarantine: first in the queue
+    // it would keep a free lock from all who can have it
+    // (`a_waiter_whose_grants_cannot_count_keeps_a_free_lock_from_nobody`).
     fn give_way(&mut self, bid: Bid, voters: Vec<usize>) -> BidEnd {
         self.leave(voters);
         let end = self.end_bid(bid, None);

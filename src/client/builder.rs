@@ -351,9 +351,9 @@ settings! {
     ///
     /// It must be longer than the time by which the wall clocks of any two clients differ. A token
     /// is never lower than its client's wall clock in microseconds. So tokens grow even if voters
-    /// forget them, if the clocks of clients differ by less than this time. A voter takes no clock
-    /// that is further ahead of its own than half of this time. Each name that was locked within
-    /// this time takes some 180 bytes on every voter.
+    /// forget them, if the clocks of clients differ by less than this time. A voter caps a client's
+    /// clock at half of this time ahead of its own. Each name that was locked within this time
+    /// takes some 180 bytes on every voter.
     fence_memory(memory: Duration) => |it| it.fence_memory = memory;
 
     /// How many replicas of a voter must acknowledge a grant before it counts as a vote. Default:

@@ -138,8 +138,9 @@ impl Builder {
     /// - a variable is probably misspelt: its name differs from one above by one or two letters in
     ///   one place, or by a unit at its end (`QUORATE_LEASE_MS`).
     ///
-    /// The message has the name and the value, but never a password or the value of an unknown
-    /// variable. What the values mean is checked by [`connect`](Self::connect).
+    /// The message has the name and the value, but never a password, nor the value of a variable
+    /// that is misspelt or that `env:NAME` names. What the values mean is checked by
+    /// [`connect`](Self::connect).
     ///
     /// # Examples
     ///

@@ -85,8 +85,7 @@ impl LockRequest {
                     Ok(Some((won, succession))) => {
                         let now = clock.now();
                         // If the client stood still while it asked, the votes are older than its
-                        // clock says (law 2,
-                        // `votes_that_came_before_a_pause_are_as_old_as_they_are`).
+                        // clock says, and too little may be left of them (law 2).
                         if !won.is_in_time(standings.stood_still(), now) {
                             continue;
                         }
@@ -195,8 +194,7 @@ impl LockRequest {
         let (clock, standings) = (self.coordinator.clock(), &self.coordinator.panel().standings);
         match turn.inherit(clock, limit).await {
             // It is released by its drop, and this task asks the voters, with the turn that it has.
-            // The note is a part of the hold's id, and voters keep the lease that was asked for. In
-            // a mismatch, no vote counts any more for this client
+            // In a mismatch, no vote counts any more for this client
             // (`nobody_takes_what_was_offered_when_clients_turned_out_to_disagree`).
             Inherited::Hold(won, _)
                 if !won.fits(&self.record)

@@ -26,9 +26,10 @@ impl Entry {
     }
 
     /// The same after work that was done under this hold: again and again for a lease.
-    // A majority that is back before the lease ends then still stores it; otherwise the next holder
-    // would do the work again (`what_is_done_is_stored_after_an_outage_that_the_lock_outlives`).
-    // Not for ever: voters may refuse it although they renew the hold.
+    // A majority that is away at first, and back before the lease ends, still stores it. Otherwise
+    // the next holder would do the work again
+    // (`what_is_done_is_stored_after_an_outage_that_the_lock_outlives`). Not for ever: voters may
+    // refuse it although they renew the hold.
     pub(crate) async fn note_work(&self, done: Done) -> Result<(), Error> {
         self.note_for(self.hold.lease(|lease| lease.terms().lease), done).await
     }

@@ -68,7 +68,8 @@ impl Hold {
     }
 
     /// Renews the parked hold whenever a voter says that somebody resumes it.
-    // So it ends at once when it was resumed, and not with the next renewal that is due.
+    // So it ends five voter deadlines after it was resumed (`RESUMING`), and not as long after the
+    // next renewal that is due.
     fn renew_when_woken(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let (hold, listener) = (Arc::clone(self), self.coordinator.listen_for_ticket(&self.id));
         async move {

@@ -94,7 +94,7 @@ impl LockHandle {
         Self { owner: Some(*owner), ..self }
     }
 
-    // A clone has the records of before, with the old settings: so each setter makes new ones.
+    // The records so far have the old settings, so each setter drops them.
     pub(super) fn lease(self, lease: Duration) -> Self {
         Self { lease, renewed: true, records: Default::default(), ..self }
     }

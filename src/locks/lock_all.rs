@@ -337,7 +337,7 @@ fn unless_busy(acquired: Result<AllGuard, Error>) -> Result<Option<AllGuard>, Er
     }
 }
 
-/// The least time that other callers have to give back what they so_far.
+/// The least time that other callers have to give back what they got.
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// Whether nobody could say who has the lock.
@@ -583,8 +583,7 @@ impl AllGuard {
     /// Dropping the future releases the locks, except locks for which a majority has stored `time`
     /// already.
     pub async fn keep_for(self, time: Duration) -> Result<(), Error> {
-        // Before the others end: afterwards each of them is lost, and the cause could not be told
-        // from the locks that ended with it.
+        // The cause, if one is lost: the errors below may name a lock that ended with it.
         let lost = first_loss(&self.0);
         let kept = join_all(self.0.into_iter().map(|entry| entry.keep_for(time))).await;
         lost.map_or_else(|| kept.into_iter().collect(), Err)

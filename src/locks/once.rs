@@ -108,12 +108,12 @@ impl<T> From<FiringDone> for OnceOutcome<T> {
 /// # What is guaranteed
 ///
 /// The work is done **at least once**. It is done **exactly once** unless a holder dies or is lost
-/// between its effect and the mark, a holder goes on after its loss, or voters forget. The *mark* is
-/// the latest firing that is done, as voters store it.
+/// between its effect and the mark, a holder goes on after its loss, or voters forget. The *mark*
+/// is the latest firing that is done, as voters store it.
 ///
 /// A majority has the mark before the lock is released. A voter stores it only for a hold that has
 /// its vote, so a lost holder stores nothing there. A caller passes if one voter has its firing's
-/// mark. It works only if a majority has none, without voters in
+/// mark. It works only if a majority does not have it, without voters in
 /// [quarantine](crate::Quarantine).
 ///
 /// So no majority of the voters may lose its data within [`keep`](Self::keep), nor a smaller number
@@ -421,8 +421,8 @@ impl OnceGuard {
             Some(done) => entry.note_work(done).await,
             None => Ok(()),
         };
-        // The firing is stored. An unconfirmed release only lets the next caller wait for the
-        // lease.
+        // Whether the firing is stored is the answer. An unconfirmed release only lets the next
+        // caller wait for the lease.
         let _ = entry.release().await;
         noted
     }

@@ -34,8 +34,8 @@ pub(crate) fn shared() -> Duration {
 }
 
 /// The clock of the deadlines that clients of the agent get.
-// Every language can read it. On Linux it stands still while the machine is suspended. After that the
-// library ends the hold, and the agent says so.
+// Every language can read it. On Linux it stands still while the machine is suspended. After that
+// the library ends the hold, and the agent says so.
 pub(crate) fn monotonic() -> Duration {
     shown(ClockId::CLOCK_MONOTONIC)
 }
