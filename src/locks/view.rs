@@ -438,7 +438,7 @@ impl Holder {
     }
 
     /// What is left of its lease.
-    // A record without an expiry, as another library may leave one, keeps the lock for the longest.
+    // A record without an expiry keeps the lock for the longest.
     fn left(&self) -> Duration {
         self.ttl.unwrap_or(Duration::MAX)
     }
