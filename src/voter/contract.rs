@@ -87,7 +87,8 @@ impl Call {
     }
 
     /// The key of the first request.
-    // It stands for all requests: a lane has one part of the voter, so all keys have one slot.
+    // It stands for all requests: a lane has one part of the voter, so in a cluster all its keys
+    // have one slot.
     pub(crate) fn key(&self) -> &str {
         self.requests[0].key()
     }
@@ -135,7 +136,7 @@ pub(crate) trait VoterEvents: Send + Sync {
     // restarted without its data would otherwise grant before the client knows of the restart (law
     // 1, mutant `restart_not_noticed`).
     fn note_connection(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
-    /// The server was asked again on such a connection; otherwise as [`note_connection`](Self::note_connection).
+    /// The same after the server was asked again on such a connection.
     fn note_inspection(&self, shard: usize, identity: &Identity, stamp: Option<Stamp>) -> bool;
     /// Such a connection has ended, with the reason unless this side ended it.
     fn note_disconnect(&self, shard: usize, why: Option<&str>);
@@ -169,7 +170,7 @@ pub(crate) trait Node: Send + Sync {
 
     /// Listens to a channel. Completes when the server delivers what is published from then on.
     /// After a reconnection a node listens again by itself, and then calls
-    /// [`missed`](VoterEvents::missed).
+    /// [`note_lost_messages`](VoterEvents::note_lost_messages).
     fn subscribe(&self, channel: Arc<str>) -> BoxFuture<'static, Outcome<()>>;
 
     /// Stops listening.

@@ -50,8 +50,8 @@ impl Debts {
         // The shard stays with the request. Its slot may be at another server when it is sent
         // again: if the answer settled the account of that one, `due` here would stay `None`.
         account.owed.push_back(Queued { shard: Some(shard), ..request });
-        // Of the 32 requests of a lost call, the first sets the time of the next try. If each of them
-        // doubled the pause, a single lost call would put the next try off by a second.
+        // Of the 32 requests of a lost call, the first sets the time of the next try. If each of
+        // them doubled the pause, a single lost call would put the next try off by a second.
         if account.due.is_none_or(|due| due <= now) {
             account.due = Some(now + account.pause.pause(0));
         }

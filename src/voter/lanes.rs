@@ -22,8 +22,8 @@ use crate::{clock::Moment, proto::Slots, scripts::Answer};
 
 /// How many calls of a lane may be on their way without a pause between them.
 // With one, the next would wait for its answer, or a millisecond, though the server may be idle.
-// With many, each call would carry few requests, and alone a request costs a server three times as
-// much (design 3).
+// With many, each call would carry few requests, and alone a request costs a server more than twice
+// as much (design 3).
 const AT_ONCE: usize = 2;
 /// The pause between two calls of a lane while `AT_ONCE` calls or more are on their way.
 // Not until an answer comes: that would limit a client to two calls per round trip, which is few

@@ -27,8 +27,9 @@ impl Reporter {
     }
 
     /// To be called without a mutex: this calls the recorder of metrics, which may take its time.
-    // Whoever must look at a hold or a voter at once has been woken before. So a slow recorder
-    // delays no renewal and no answer (guarantee 5, test `no_answer_waits_for_the_log`).
+    // Whoever must look at a hold or a voter at once has been woken before, and no other task waits
+    // for a slow recorder (test
+    // `no_answer_waits_for_a_recorder_and_what_changes_meanwhile_is_told_in_its_order`).
     pub(super) fn report(self: &Arc<Self>, change: &Change) {
         if !matches!(change, Change::QuarantineBegan { .. } | Change::Counted { .. }) {
             let (this, change) = (Arc::clone(self), change.clone());
@@ -62,8 +63,8 @@ impl Reporter {
     }
 }
 
-// On the thread of the log. The end of a trouble has the level of its beginning: a service that
-// logs from `warn` on would otherwise see that the quorum was lost, and not that it is back.
+// On the thread of the log. The end of a trouble is a warning too: a service that logs from `warn`
+// on would otherwise see that the quorum was lost, and not that it is back.
 impl Reporter {
     fn write(&self, change: Change) {
         let of = |voter: usize| &self.labels[voter];

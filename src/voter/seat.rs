@@ -68,8 +68,8 @@ impl Seat {
 
     /// The name of a key or a channel for this voter, by its name outside.
     pub(super) fn name(self, key: &str) -> Arc<str> {
-        // One voter has all keys as they are. So clients of a single server and of a cluster with
-        // one voter, Java's among them, share the keys.
+        // One voter has all keys as they are, so that locks of Redisson have the keys of Java's
+        // clients, in a cluster too.
         if self.voters == 1 {
             return key.into();
         }

@@ -122,7 +122,7 @@ impl Standings {
             self.configuration.comparison().note_connection(shard.voter);
         }
         if let Some(stamp) = stamp {
-            // The first request has its deadline by this: a distant voter would be late for it.
+            // Before the first request, which a distant voter would otherwise answer too late.
             self.round_trips(shard.voter).answered(stamp.answered.since(stamp.asked));
         }
         let needs_a_name = self.change(|trust| {

@@ -38,7 +38,7 @@ use crate::{
 /// How often the map is asked for without a reason.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// The pause between two questions for the map; it doubles while nothing has changed.
-// Each redirected request is a reason to ask. While a slot moves, there are many at once.
+// Each request that is answered `MOVED` is a reason to ask. After a move there are many at once.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest such pause, also if no server answers.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
@@ -150,7 +150,7 @@ impl Map {
     }
 
     /// Whether two voters share a server for at least half of all locks.
-    // Then it is how the slots were dealt out, and stays. A migration concerns fewer locks.
+    // Then it stays so until somebody deals the slots out anew.
     pub(super) fn is_cramped(&self, seat: Seat) -> bool {
         let together = seat.slots().filter(|slot| self.is_shared(seat, *slot));
         2 * together.count() >= seat.slots().count()
@@ -205,8 +205,8 @@ impl Map {
     }
 
     /// Whether one of these servers leads a shard.
-    // If none does, the cluster was made anew. Its epochs begin at 0, and by those of the former
-    // cluster no answer would ever be believed again.
+    // If none does, the cluster was made anew. Its epochs begin again, so they are lower than those
+    // of the former cluster, by which its answers would not be believed.
     fn is_of_one_cluster_with(&self, servers: &[ClusterServer]) -> bool {
         let leads =
             |server: &ClusterServer| self.leaders.iter().any(|leader| leader.id == server.id);
@@ -230,8 +230,8 @@ impl Map {
         for server in servers.iter().filter(|server| server.is_primary) {
             let slots: Vec<u16> =
                 server.all_slots().filter(|slot| next.may_have(server, *slot)).collect();
-            // It had them once. Without this, a primary that was cut off during a failover would
-            // get its slots back, and its grants would count again (law 1).
+            // It had them once, as a primary that is cut off during a failover. With a shard of its
+            // own, its next takeover would pass for a migration.
             if slots.is_empty() && server.has_slots() {
                 continue;
             }
@@ -239,7 +239,7 @@ impl Map {
             let is_new = own.is_none();
             let was_leader = self.leaders.iter().any(|leader| leader.id == server.id);
             // Another server has just taken over, and this one does not know yet that it is a
-            // replica now. With a shard of its own, its next takeover would pass for a migration.
+            // replica now. No shard of its own, for the same reason.
             if is_new && was_leader && server.slots.is_empty() {
                 continue;
             }
@@ -428,7 +428,7 @@ impl Topology {
         self.wanted.notify_one();
     }
 
-    /// Asks one server after the other until one names the servers of all slots. Reuses the
+    /// Asks one server after the other until one says which servers have the slots. Reuses the
     /// connection to `source`, and keeps that to the server that answered.
     async fn ask(&self, source: &mut Option<MapSource>) -> Outcome<Vec<ClusterServer>> {
         // First the servers that redirects named, which know most; then those of the map; last

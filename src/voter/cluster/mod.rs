@@ -490,8 +490,9 @@ impl Redirect {
         match why.server_error()? {
             ServerError::Moved => Some(endpoint().map_or(Self::Nowhere, Self::Moved)),
             ServerError::Ask => Some(endpoint().map_or(Self::TryAgain, Self::Ask)),
-            // A script that stopped half way, at a key that has moved, may run again: all scripts
-            // have the effect of one run (law 5).
+            // `NotLocal`: while the slot moves, an earlier request of the call has deleted the last
+            // of the keys that are still here, and the next one asks for it. The script may run
+            // again: all scripts have the effect of one run (law 5).
             ServerError::TryAgain | ServerError::NotLocal => Some(Self::TryAgain),
             ServerError::ClusterDown | ServerError::ReadOnly | ServerError::PrimaryDown => {
                 Some(Self::Nowhere)

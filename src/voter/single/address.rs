@@ -124,7 +124,7 @@ impl Address {
         })
     }
 
-    /// A database other than 0. A cluster has only that one.
+    /// A database other than 0. A cluster has only database 0.
     pub fn database(self, database: u8) -> Self {
         self.with(|parts| {
             parts.database = database;

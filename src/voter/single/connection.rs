@@ -29,12 +29,11 @@ use crate::{
 /// The pause between two inspections on a connection that stands.
 const INTERVAL: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 10 });
 /// How many inspections there are for one that also asks for the settings of the disk.
-// Hardly anybody changes these while a server runs. An idle client sends few commands: a test
-// counts them by `MONITOR`.
+// Hardly anybody changes these while a server runs, and an idle client sends few commands.
 const SYNCS: u32 = 12;
 /// The pause after an inspection without an answer.
-// The fingerprint takes no longer gap than fifteen seconds for time without a loss. Some of five
-// new servers on a busy machine became younger than the others by a missed inspection.
+// A look adds fifteen seconds to the age of the data at most. On a busy machine, inspections were
+// missed for longer, and some of five new servers became younger than the others.
 const AGAIN: Duration = Duration::from_secs(1);
 /// A connection that stood for this long is replaced after the shortest pause.
 const STEADY: Duration = Duration::from_secs(1);
@@ -115,8 +114,8 @@ impl Runner {
     ) {
         let (gate, shard) = (&self.gate, self.looks.shard);
         let identity = dialer.since_promotion(&mut inspection, primary.as_ref());
-        // Before the gate opens. A grant that is sent before the client knows of a restart could
-        // make a majority with votes that the server forgot (law 1).
+        // Before the gate opens. Otherwise a server that restarted, and forgot whom it voted for,
+        // could grant a request before the client knows of the restart (law 1).
         let needs_a_name = listener.note_connection(shard, &identity, inspection.stamp);
         let mut end =
             EndOfConnection { gate, link: Arc::clone(&link), shard, listener, lost: None };

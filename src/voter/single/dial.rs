@@ -75,8 +75,7 @@ impl Dialer {
     }
 
     /// A connection has ended.
-    // Counted, because a replica that is promoted again has the same run id, and may lack votes
-    // that it had as a primary before.
+    // Counted, because a replica that is promoted again has the same run id, and may lack votes.
     pub(super) fn note_end(&mut self, link: &Link) {
         self.demotions += u64::from(link.is_demoted.load(Relaxed));
     }

@@ -428,8 +428,8 @@ impl Runner {
         })
     }
 
-    /// The rights that the user lacks, as `ACL SETUSER` takes them. None if the server has no slots
-    /// and so no key that could be tried.
+    /// The rights that the user lacks, as `ACL SETUSER` takes them. Unknown, and so none, if the
+    /// server has no slots: then there is no key to try.
     async fn missing_rights(&self, calls: &str) -> Outcome<Vec<String>> {
         let InspectionSettings { fingerprint: Some(fingerprint), seat, .. } = &self.looks else {
             return Ok(Vec::new());

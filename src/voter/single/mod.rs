@@ -331,7 +331,7 @@ impl Runner {
             Ok(value) => Answer::each(value, call.requests.len(), call.script.width),
             Err(cause) => call.all_failed(&cause),
         };
-        // A replica stays one. The next connection may find its successor.
+        // The next connection may find the server that is the primary now.
         if answers.iter().any(wire::is_of_a_replica) {
             self.gate.shut(link, &link.demote());
         }

@@ -29,8 +29,8 @@ pub(super) fn arguments(
     let apart = call.keys().chain(fingerprint).chain(shared);
     let own = call.args();
     // Not for scripts with one argument for each request: they could not tell that argument from a
-    // packed list. Packed, a call of 32 requests has one argument in place of 130, each of which
-    // would be a frame for fred and an object for the server.
+    // packed list. Packed, a call of 32 requests has one argument in place of up to 130, each of
+    // which would be a frame for fred and an object for the server.
     let packs = packs && call.script.args.len() > 1;
     let count = apart.clone().count() + if packs { 1 } else { own.clone().count() };
     let length = apart.clone().chain(own.clone()).map(|text| text.len() + PACKING).sum::<usize>();
