@@ -128,7 +128,7 @@ impl Keyspace {
     }
 
     /// Deletes what has expired.
-    // Only before the clock is set: back, it would bring expired votes to life again
+    // Before the clock is set, as a clock that is set back would bring expired votes to life again
     // (`what_has_expired_does_not_come_back_with_the_time`).
     pub(super) fn sweep_all(&mut self) {
         let now_ms = self.now_ms();

@@ -21,8 +21,8 @@ pub(super) struct ServerLife {
     /// Since its start.
     up: Elapsed,
     /// Since it last forgot something.
-    // Not the uptime: it goes on over a restart that forgets nothing, and begins anew without one
-    // if the data are deleted (design 5).
+    // Not the uptime: this time goes on over a restart that forgets nothing, and begins anew when
+    // the data are deleted, although the server did not restart (design 5).
     complete: Elapsed,
     /// When its data got their name.
     named: Moment,

@@ -621,7 +621,7 @@ impl ServerState {
     fn look_again(&mut self, runtime: &Handle, at: Moment) {
         if at > self.now {
             // A timer of the client's runtime: with a paused clock, time jumps to it. The voter has
-            // no runtime of its own, as tests make one where none is.
+            // no runtime of its own, as tests may make a voter where there is no runtime.
             let runtime = runtime.clone();
             self.deferred.push(Box::new(move |server| {
                 let server = Arc::clone(server);

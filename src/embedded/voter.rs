@@ -44,7 +44,8 @@ impl EmbeddedVoter {
         &self.0.label
     }
 
-    /// Runs one command, also `EVAL`. Only [`kill`](Self::kill) makes it fail, no [`Fault`].
+    /// Runs one command, also `EVAL`. It meets no [`Fault`], but fails while the voter is
+    /// [killed](Self::kill).
     ///
     /// There are the commands that the crate's scripts use, and a few more for tests: `SET GET DEL
     /// EXISTS TYPE KEYS FLUSHALL PTTL PEXPIRE PEXPIREAT TIME HSET HGET HDEL HEXISTS HKEYS HGETALL

@@ -25,8 +25,8 @@ pub(in crate::embedded) struct Connection {
     server: Arc<Server>,
     clock: Clock,
     id: ConnectionId,
-    // Dropped with the connection, which ends the task that looks who answers: it would sleep for
-    // up to ten seconds more, and keep the client's runtime busy.
+    // Dropped with the connection, which ends the task that looks who answers. Otherwise the task
+    // would sleep for up to ten seconds more.
     _open: oneshot::Sender<()>,
 }
 
