@@ -227,7 +227,7 @@ impl FenceGate {
         let Some(turn) = self.tokens().names.get(name).map(|it| Arc::clone(&it.turn)) else {
             return;
         };
-        // During the work, a lower token would pass beside it.
+        // If the name were forgotten during work for it, a lower token would pass beside that work.
         let _mine = wait_for(locked(&turn));
         let mut tokens = self.tokens();
         if tokens.is_turn(name, &turn) {

@@ -74,8 +74,8 @@
 //!
 //! # Words
 //!
-//! - *Voter*: a server, a part of a cluster, or an embedded voter. Each has one vote, and fails as
-//!   a whole.
+//! - *Voter*: a server, a part of a cluster, or an embedded voter. Each has one vote, and can fail
+//!   while the others go on.
 //! - *Quorum*: a majority of all voters that were configured: two of three, three of five.
 //! - *Hold*: one outermost acquisition of one lock ([`HoldId`]), until its release or its loss.
 //! - *Owner*: an identity that may enter a lock again while it holds it. A value ([`Owner`]), not a
@@ -309,8 +309,9 @@
 //! drives their connections, and renews and releases what they hold, whatever the threads of the
 //! program do. Call from any runtime that has a timer (`enable_time`), from several runtimes, or
 //! from threads without one. Guards may be dropped on any thread. A forked process has to connect
-//! anew: its parent's clients are closed there, and its parent's locks have ended.
-//! [`Builder::runtime`] runs a client on another runtime. A second thread reports the [log](#log).
+//! anew: in it, all clients of its parent are closed, and all locks of its parent have ended. The
+//! parent keeps them. [`Builder::runtime`] runs a client on another runtime. A second thread
+//! reports the [log](#log).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

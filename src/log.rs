@@ -1,8 +1,8 @@
 //! The log: a thread of its own passes all events to the subscribers, in their order.
 
 // A subscriber of `tracing` may write to a disk that hangs, or to a pipe that nobody reads. When
-// events were written where they arose, one that took 15 s cost every lock (guarantee 5, test
-// `a_log_that_blocks_costs_no_lock_on_the_thread_of_the_clients`).
+// events were written where they arose, a subscriber that took 15 s for one warning cost every lock
+// (guarantee 5, test `a_log_that_blocks_costs_no_lock_on_the_thread_of_the_clients`).
 
 use std::{
     io,
@@ -52,8 +52,8 @@ struct LogEntry {
 /// Waits until the subscribers have all events so far, but no longer than `limit`. Returns whether
 /// they have them.
 ///
-/// For the end of a program without a client. [`close`](crate::Quorate::close) does this too. It
-/// blocks the thread.
+/// This blocks the thread. It is for the end of a program that has no client to
+/// [close](crate::Quorate::close), which waits for the log too.
 ///
 /// ```
 /// # use std::time::Duration;

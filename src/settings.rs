@@ -159,7 +159,8 @@ impl Settings {
         self.waiter_deadline.unwrap_or(usual).min(lease)
     }
 
-    /// The same for a place without a turn in order, if voters cannot see that its waiter has died.
+    /// The same for a place without a turn in order, if voters cannot see that its waiter has died,
+    /// or never wake it.
     // Shorter, as a dead waiter may keep a free lock from others. Not everywhere: on servers of
     // their own, 1,000 clients refreshed their places twice a second, and the lock went to all of
     // them in 13 to 85 s; with 5 s, in 4 to 9 s.

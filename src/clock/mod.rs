@@ -63,8 +63,8 @@ impl Clock {
     }
 
     /// The time since 1970 that the wall clock shows.
-    // It may be wrong, and may be set. So no lease is measured by it; only tokens begin with it
-    // (design 7).
+    // It may be wrong, and may be set. So no lease is measured by it. Tokens begin with it (design
+    // 7).
     pub(crate) fn wall(&self) -> Duration {
         match self {
             Self::System => system_wall(),
@@ -138,8 +138,7 @@ impl Clock {
 /// Whether a runtime has timers.
 pub(crate) fn has_timer(runtime: &Handle) -> bool {
     let _inside = runtime.enter();
-    // Tokio panics if it has none, and has no other way to say so. Asked at connect, so that the
-    // error names the cure, and not at the first call that waits.
+    // Tokio panics if it has none, and has no other way to say so.
     panic::catch_unwind(|| drop(tokio::time::sleep(Duration::ZERO))).is_ok()
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Steady {
 impl Steady {
     /// The time from one checkpoint to the next.
     // Without checkpoints, an hour of sleep would make up for a later correction: only the longer
-    // of the two would count. Within one step that still is so, which is at most this long.
+    // of the two would count. Within one step that is still so, but a step is short.
     const STEP: Duration = Duration::from_secs(1);
 
     /// The longest that a reading of a checkpoint may take.
