@@ -86,7 +86,7 @@ impl Channels {
                 done = &mut until => return done,
                 Some(wish) = self.wishes.recv() => {
                     let answer = wish.note(&mut self.wanted);
-                    // The caller may have gone. `Listening` unsubscribes when it is dropped.
+                    // The caller may have gone. `ChannelListener` unsubscribes when it is dropped.
                     let _ = answer.send(Err(Cause::Unreachable(why.clone())));
                 }
             }
@@ -237,7 +237,7 @@ impl Channels {
         }
         let outcome = self.settle(link, asked).await;
         for answer in answers {
-            // The caller may have gone. `Listening` unsubscribes when it is dropped.
+            // The caller may have gone. `ChannelListener` unsubscribes when it is dropped.
             let _ = answer.send(outcome.clone());
         }
         is_settled(&outcome)
