@@ -27,8 +27,8 @@ impl Reporter {
     }
 
     /// To be called without a mutex: this calls the recorder of metrics, which may take its time.
-    // Whoever must look at a hold or a voter at once has been woken before, and no other task waits
-    // for a slow recorder (test
+    // Whoever must look at a hold or a voter at once has been woken before, and no other thread
+    // waits for a slow recorder (test
     // `no_answer_waits_for_a_recorder_and_what_changes_meanwhile_is_told_in_its_order`).
     pub(super) fn report(self: &Arc<Self>, change: &Change) {
         if !matches!(change, Change::QuarantineBegan { .. } | Change::Counted { .. }) {
