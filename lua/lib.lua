@@ -53,7 +53,6 @@ local function each(keys_each, shared, args_each, width, run)
   for request = 0, #KEYS / keys_each - 1 do
     local ok, a, b, c, d, e =
       pcall(run, request * keys_each, args, first_arg + request * args_each)
-    -- A request is what it would be alone: an error of one must not end the others.
     if a == nil or b == nil or c == nil or width > 3 and d == nil or width > 4 and e == nil then
       ok, a = false, ok and 'a part of the answer is missing' or a
     end
@@ -265,8 +264,8 @@ local function sweep(queue, alive, writers)
   end
   drop_ended(alive, queue, writers)
   if redis.call('ZCARD', queue) ~= redis.call('ZCARD', alive) then
-    -- Somebody deleted one of the two, so some places would never end. All waiters come back, each
-    -- with its ticket.
+    -- Somebody deleted one of the two: a place may be left that is never found to have ended. All
+    -- waiters come back, each with its ticket.
     redis.call('DEL', unpack({ queue, alive, writers }))
   end
   return true

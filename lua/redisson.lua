@@ -282,8 +282,8 @@ end
 return each(2, 1, 3, 3, rw_release)
 
 ----
--- redisson/rw_force_release: ends one named hold of an RReadWriteLock of Redisson, whoever asks. It
--- is stored, so no renewal of ours brings it back.
+-- redisson/rw_force_release: ends one named hold of an RReadWriteLock of Redisson, whoever asks.
+-- Stores that, so that no renewal of ours brings it back.
 -- libraries: expire, time, mark_ended, rw_java, publish, rw_java_end, each
 -- KEYS, for each request: lock, stem, revoked
 -- ARGV, for all requests: publish

@@ -364,7 +364,8 @@ end
 return each(3, 0, 2, 3, shorten)
 
 ----
--- rw/force_release: ends one named hold, whoever asks. It is stored, so no renewal brings it back.
+-- rw/force_release: ends one named hold, whoever asks, and stores that, so that no renewal brings
+-- it back.
 -- libraries: expire, time, mark_ended, holder, queue, call, rw, call_next, each
 -- KEYS, for each request: writer, readers, revoked, queue, alive, writers
 -- ARGV, for all requests: calls

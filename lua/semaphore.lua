@@ -155,7 +155,7 @@ local function give_slots(slots, ends, hold, list, lease_ms)
 end
 
 -- The number of permits of a semaphore, and until when it applies: the smallest that a holder or
--- waiter has sent lately, so that none of them finds more holders than its own number allows.
+-- waiter has sent lately, so that no grant exceeds the number of any of them.
 -- `permits` has both for the lease of the last request, or a quarter longer: so it need not be
 -- written each time.
 local function fewest(permits, asked)
@@ -555,7 +555,7 @@ end
 return each(2, 0, 3, 3, shorten)
 
 ----
--- semaphore/force_release: ends one named hold. It is stored, so no renewal brings it back.
+-- semaphore/force_release: ends one named hold, and stores that, so that no renewal brings it back.
 -- libraries: expire, time, mark_ended, queue, call, enter, slots, served, each
 -- KEYS, for each request: slots, ends, revoked, queue, served, alive
 -- ARGV, for all requests: calls

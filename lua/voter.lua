@@ -77,7 +77,7 @@ return each(1, 1, 4, 5, look)
 --   only read; heard: the entries that a client of both sets has from other voters, a line each:
 --   `<age in ms> <counts_ms> <config><tab><who>`; keep_ms: how long a config is kept
 -- returns, for each request: code, ms, id, configs
---   1, 0, '', configs    no client with a config that clashes was here; mine is kept, with who
+--   1, 0, '', configs    no client with a config that clashes was here; mine is kept, if who is set
 --   2, 0, '', configs    such a client was here, and mine is not kept
 --   -1, 0, message, ''   this request failed, alone
 --   configs: a line each: `<0, or 1 if it clashes> <age> <counts_ms> <config><tab><who>`
@@ -85,7 +85,8 @@ return each(1, 1, 4, 5, look)
 
 local keep_ms = ARGV[1]
 
--- No set of clients has as many configurations at once, so a faulty client cannot fill the memory.
+-- No set of clients has as many configurations at once. More are dropped, so a faulty client cannot
+-- fill the memory.
 local MOST = 16
 
 -- Whether two configs clash, and how many steps the other one is ahead.
@@ -137,8 +138,8 @@ local function configuration(key, args, arg)
   for _, it in ipairs(all) do
     -- A voter that is only in the old set hears nothing of the new set any more, once the clients
     -- of both sets are gone. So an entry that is two steps ahead clashes until a client of the step
-    -- between came so long after it. Otherwise a client of the old step would be let in beside
-    -- clients of the new one.
+    -- between is here, and the time for which the entry counts has passed by then. Otherwise a
+    -- client of the old step would be let in beside clients of the new one.
     local since = it.ahead > 1 and 0 or now
     for _, other in ipairs(all) do
       if 0 < other.ahead and other.ahead < it.ahead then

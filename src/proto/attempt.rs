@@ -39,11 +39,11 @@ pub struct Attempt {
     rules: Rules,
     votes: Votes,
     // No later round moves this. The votes of the first round were asked for then, and their leases
-    // run from there: the mutant `validity_from_the_reply` breaks law 2.
+    // may run from then on: the mutant `validity_from_the_reply` breaks law 2.
     started: Moment,
     asked: Moment,
     last_heard: Moment,
-    /// Until when a hopeless attempt still hears answers, once it is hopeless.
+    /// Until when it still waits for answers, once it is hopeless.
     linger: Option<Moment>,
     /// Until when the leader of a split waits before it asks again.
     pause: Option<Moment>,

@@ -88,7 +88,7 @@ impl fmt::Display for VoterConfiguration {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ConfigurationEntry {
     /// The number of the [configuration](crate::Builder::voter_configuration). 0 if a release with
-    /// another format of records wrote it: its other fields are unknown.
+    /// another format of records wrote it: then the configuration of its clients is unknown.
     pub number: u32,
     /// How many voters there are. For clients with two sets: how many new voters.
     pub voters: usize,

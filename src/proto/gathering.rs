@@ -46,8 +46,6 @@ impl Gathering {
         if self.quorum.reached(|voter| self.answered[voter]) {
             // Twice as long as the majority took, or as the slowest voter usually takes: a voter
             // that is merely far away is heard too.
-            // Twice as long as the majority took, or as the slowest voter usually takes: a voter
-            // that is merely far away is heard too.
             let took = usual().max(now.since(self.started));
             self.due = self.due.min(self.started + Self::LINGER.max(took * 2));
         }

@@ -25,9 +25,7 @@ use crate::sync::lock;
 pub struct ClientId(Arc<str>);
 
 impl ClientId {
-    // 80 bits: two clients with the same name and digits would be one client to the voters, which
-    // would give both the same vote (law 1).
-    /// The number of hexadecimal digits behind the name.
+    /// The number of hexadecimal digits behind the name: 80 random bits.
     const DIGITS: usize = 20;
 
     /// `<name>@<random digits>`, with the name [encoded](ClientName); a UUID if it has no name.
@@ -159,8 +157,8 @@ impl HoldIds {
 /// Tasks of one client that hand a mutex on have it one after the other under the same id. If such
 /// a hold is ended by force, so are the holds of all tasks that get it within the next 50 ms.
 ///
-/// Voters store the id as text, so a hold of another program is whatever text is in its record. Any
-/// text but the empty one is an id.
+/// Voters store the id as text, so a hold of another program is whatever text is in its record. An
+/// id is shown as that text and parsed from it: from any text but the empty one.
 ///
 /// ```
 /// # fn main() -> Result<(), quorate::Error> {
@@ -259,8 +257,7 @@ impl HoldId {
         let (rest, hash) = self.0.split_at_checked(self.0.len().checked_sub(Self::HASH)?)?;
         // Each request asks this, and few ids have a hash: most return here.
         let number = if rest.ends_with('-') { self.number()? } else { return None };
-        // Behind a note there is `=`, which is no digit. And the number must be longer than a hash:
-        // `-` may also stand in the name of a client.
+        // A note may also end with digits, but behind a note there is `=`, which is no digit.
         let is_hash = hash.bytes().all(|digit| digit.is_ascii_hexdigit());
         (is_hash && number.len() > Self::HASH).then_some(hash)
     }

@@ -155,7 +155,7 @@ impl Lease {
 
     /// The client stood still for so long, and its clock with it.
     pub fn shorten(&mut self, by: Duration) {
-        // The limit too: a program that is stuck in a paused machine has the lock all that time.
+        // The limit too: the lock was also held during the pause.
         self.votes_end = self.votes_end - by;
         if let Some(limit) = &mut self.limit {
             limit.ends = limit.ends - by;

@@ -29,7 +29,7 @@ pub enum ServerError {
     NoPasswordSet,
     /// The user has no right to that: `NOPERM`.
     NotPermitted(Permission),
-    /// One side refuses the other's certificate or version of TLS.
+    /// One side refuses the other's certificate, or its way of speaking TLS.
     Tls,
     /// It cannot be a voter: it runs no Lua scripts, may delete votes, or does not show when it
     /// restarts.

@@ -123,7 +123,7 @@ pub struct Floors {
     // the voters' clocks would be capped by every voter.
     /// How far the clock may go back without being followed.
     margin_micros: u64,
-    /// The last token of each lock for which it was above the wall clock.
+    /// By lock, its last token, if that was above the wall clock.
     ahead: HashMap<Arc<str>, Token>,
     /// At how many entries the overtaken ones are removed.
     roomy: usize,
@@ -193,7 +193,7 @@ pub struct Tenure {
 impl Tenure {
     // Each owner needs a number of its own, and a hold has no more.
     const MOST: u64 = Token::BLOCK;
-    // So long, and one critical section, other clients wait. Without an end, one client had 2,957
+    // Other clients wait this long, and one critical section. Without an end, one client had 2,957
     // turns and the other none (design 10, mutant `handed_on_for_ever`).
     const LONGEST: Duration = Duration::from_millis(50);
 

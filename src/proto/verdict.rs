@@ -96,8 +96,8 @@ impl fmt::Display for Verdict {
 }
 
 /// Why there is no usable answer of a voter.
-// Only after `Unreachable` nothing was sent, and no undo is needed. After every other cause the
-// request may have run, and left a vote (law 6).
+// Only `Unreachable` tells a client that nothing was sent, and that no undo is needed. With every
+// other cause, it assumes that the request may have run and left a vote (law 6).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[cfg_attr(
@@ -132,8 +132,8 @@ pub enum Cause {
         )]
         within: Duration,
     },
-    /// It granted, and that does not count: the clients of this voter have another configuration,
-    /// or that was not compared with this voter yet. See
+    /// It granted, and that does not count: clients of some voter have another configuration, or
+    /// the configuration was not compared with this voter yet. See
     /// [`Builder::voter_configuration`](crate::Builder::voter_configuration).
     ConfigurationMismatch(Arc<str>),
     /// Its answer was not waited for, as the others had decided.

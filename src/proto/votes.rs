@@ -7,7 +7,8 @@ use super::{Cause, HoldId, Moment, Quorum, ShardQuarantine, Verdict};
 /// Why an attempt was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Another hold has a majority of each set of voters; or of one set, and it leads the split.
+    /// Another hold has a majority of each set of voters; or of one set, and this hold does not
+    /// lead the split.
     Held,
     /// No hold is known to have a majority.
     Split,
@@ -274,7 +275,7 @@ impl Votes {
     pub fn obstacle(&self) -> Option<&HoldId> {
         let holders = self.holders(|_| true);
         // A hold and its place count as one: right after a grant some voters only know the place.
-        // The hold is named where there is one, or the error would say that nobody has the lock.
+        // If there is a hold, it is named: the error for a place says that the lock may be free.
         let named = |id: &HoldId| {
             let same = |other: &&HoldId| other.place_or_self() == id.place_or_self();
             holders.keys().copied().filter(same).map(|other| holders[other]).sum::<usize>()

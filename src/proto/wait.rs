@@ -266,7 +266,7 @@ impl Wait {
         now: Moment,
         chance: u32,
     ) -> Option<Moment> {
-        // Later, and voters would drop the place in the queue.
+        // In time to keep the place: voters drop one that has not asked for three refreshes.
         let last = started + self.refresh;
         match loss {
             Loss::NoQuorum => {

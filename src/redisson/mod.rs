@@ -16,8 +16,9 @@ use crate::{
 /// wake each other. The page `docs/redisson.md` says what works with what.
 ///
 /// Made by [`Quorate::redisson`](crate::Quorate::redisson). The client needs the same servers as
-/// the services in Java. A Redis Cluster among them must have one voter. A mutex made here is
-/// another lock than the mutex of the same name made by [`Quorate::mutex`](crate::Quorate::mutex).
+/// the services in Java. A Redis Cluster among them must be one voter, not several. The client's
+/// other locks keep their own names: a mutex made here is another lock than the mutex of the same
+/// name made by [`Quorate::mutex`](crate::Quorate::mutex).
 ///
 /// # Examples
 ///

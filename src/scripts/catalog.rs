@@ -6,7 +6,7 @@
 //! scripts. If the fingerprint stands behind all keys, the reply ends with the name of the voter's
 //! data.
 // Several requests in one call, as a script call costs a server more than its commands: a lock and
-// its release take 27.9 µs of its processor alone, and 9.4 µs in calls of 32 (design 3).
+// its release take 21.7 µs of its processor alone, and 8.4 µs in calls of 32 (design 3).
 
 use super::Script;
 

@@ -191,7 +191,7 @@ impl Vote {
     /// Reads the answer of a script that acquires, or of one that renews, which has only a verdict.
     pub(crate) fn read(answer: &Answer) -> Self {
         let [given, ticket] = &answer.more;
-        // Only a grant has a token: a refusal must never raise what this client knows.
+        // A number beside a refusal is no token.
         let token = token_of(given).filter(|_| answer.is_done());
         let (slots, fewer) = slots_of(given);
         let ticket = number(ticket).map(Ticket);

@@ -68,7 +68,7 @@ fn what_waits_is_read_whatever_it_is_called() {
     assert!(free(Value::List(Vec::new())).is_err());
 }
 
-// The second reply is of a moment later: what was told of those slots before holds no more.
+// The second reply is of a moment later: it replaces what the first says of those slots.
 #[test]
 fn what_more_slots_are_taken_is_told_in_another_reply() {
     let list = |slots: &[i64]| {

@@ -91,8 +91,8 @@ impl Span {
 }
 
 impl ClockCourse {
-    // Over longer times than a lease a clock must keep to this: `docs/operations.md` has servers set
-    // `maxslewrate 500`, as chrony alone may correct a clock by 8.3 %.
+    // Over longer times than a lease a clock must keep to this. So `docs/operations.md` has
+    // servers set `maxslewrate 500`, as chrony may otherwise correct a clock by 8.3 %.
     /// How fast or slow a clock may run while it is corrected, in millionths.
     const SLEW_PPM: u32 = 500;
 
@@ -128,7 +128,8 @@ impl ClockCourse {
             return Some(length(moved));
         }
         // Both are true, so the clock is where they overlap. (They may miss each other by the fixed
-        // part of the drift.) So a slow change adds up, and is found in the end.
+        // part of the drift.) So changes that are too small for one round trip to show add up, and
+        // are found in the end.
         self.span = expected.overlap(span);
         None
     }
@@ -182,8 +183,8 @@ impl Register {
         let step = course.step;
         standing.has_shown = false;
         standing.forgot_before_step = standing.forgot;
-        // A clock that jumped ahead has ended leases too soon: the voter may have given away a vote
-        // of which the holder still counts (law 1).
+        // A clock that jumped ahead has ended leases too soon: the voter may have given a vote to
+        // another hold while the former one still counts it (law 1).
         let seen = since_beginning(stamp.answered);
         if !crate::mutant!("clock_jump_not_noticed") {
             standing.forgot = Some((seen, Quarantine::ClockMoved(moved)));

@@ -46,7 +46,7 @@ impl Birth {
     /// Whether the other data have the name of these, or had it before they were renamed.
     fn is_shared_with(&self, other: &Self) -> bool {
         // Also the former name: a client that connects after only one of two copies was renamed
-        // must still find them (mutant `copy_not_noticed`).
+        // must still find them (`who_comes_when_one_of_two_copies_was_renamed_keeps_both_out`).
         let (name, (its, before)) = (self.names().0, other.names());
         self.fingerprint == other.fingerprint
             && !name.is_empty()
