@@ -112,6 +112,7 @@ pub(super) const ACQUIRED: Label =
     label("outcome", &["granted", "held", "no_quorum", "cancelled", "error"]);
 pub(super) const ATTEMPTED: Label = label("outcome", &["won", "held", "split", "no_quorum"]);
 pub(super) const VERDICT: Label = label("verdict", &["granted", "refused", "unknown"]);
+pub(super) const REFUSED: Label = label("reason", &["held", "behind", "forced", "absent"]);
 pub(super) const RENEWED: Label =
     label("outcome", &["renewed", "failed", "superseded", "vanished"]);
 pub(super) const LOSS: Label = label(
@@ -179,6 +180,8 @@ metrics! {
         "attempts to gather a majority";
     VERDICTS = "quorate_verdicts_total": COUNTER, [VOTER, VERDICT],
         "answers of voters to acquires and renewals";
+    REFUSALS = "quorate_refusals_total": COUNTER, [VOTER, REFUSED],
+        "refusals among these answers, by what stood in the way";
     UNACKNOWLEDGED = "quorate_unacknowledged_total": COUNTER, [VOTER],
         "grants that too few replicas acknowledged in time";
     VOTER_SECONDS = "quorate_voter_seconds": histogram(TIMES), [VOTER],

@@ -286,6 +286,7 @@ series! {
     voter_seconds: Series = VOTER_SECONDS;
     queue_seconds: Series = QUEUE_SECONDS;
     verdicts: Family = VERDICTS, VERDICT;
+    refusals: Family = REFUSALS, REFUSED;
     unacknowledged: Series = UNACKNOWLEDGED;
     leaked_votes: Series = LEAKED_VOTES;
     clients: Series = CLIENTS;
@@ -306,9 +307,10 @@ impl VoterSeries {
 
     /// Begins the counters and gauges, and counts one client more.
     pub(crate) fn begin(&self) {
-        let Self { verdicts, quarantines, unacknowledged, leaked_votes, .. } = self;
-        verdicts.begin();
-        quarantines.begin();
+        let Self { verdicts, refusals, quarantines, unacknowledged, leaked_votes, .. } = self;
+        for family in [verdicts, refusals, quarantines] {
+            family.begin();
+        }
         unacknowledged.count(0);
         leaked_votes.count(0);
         for gauge in

@@ -62,6 +62,17 @@ impl Verdict {
         *self == Self::Absent || self.obstacle().is_some()
     }
 
+    /// The reason in metrics, if the voter refused.
+    pub(crate) fn refusal(&self) -> Option<&'static str> {
+        match self {
+            Self::Refused { .. } => Some("held"),
+            Self::Behind { .. } => Some("behind"),
+            Self::Revoked => Some("forced"),
+            Self::Absent => Some("absent"),
+            Self::Granted | Self::Reached | Self::Unknown(_) => None,
+        }
+    }
+
     /// Whether the voter gave its vote, even if that does not count.
     pub(crate) fn is_given(&self) -> bool {
         // The record is there all the same, and keeps others out until its lease ends.

@@ -148,7 +148,8 @@ impl Answer {
         }
     }
 
-    fn verdict(&self) -> Verdict {
+    /// The verdict in the answer of a script that votes.
+    pub(crate) fn verdict(&self) -> Verdict {
         match (self.code, self.named()) {
             (1, _) => Verdict::Granted,
             (2, _) => Verdict::Revoked,

@@ -43,6 +43,24 @@ fn a_vote_says_who_has_it_for_how_long_and_the_ticket_of_who_asks_from_a_place()
 }
 
 #[test]
+fn each_refusal_has_a_reason_and_nothing_else_has_one() {
+    for (code, id, reason) in [
+        (0, "c:1", Some("held")),
+        (3, "c:1", Some("behind")),
+        (2, "", Some("forced")),
+        (4, "", Some("absent")),
+        (1, "", None),
+        // Nobody expects these: they are no refusals.
+        (0, "", None),
+        (3, "", None),
+        (4, "c:1", None),
+        (5, "", None),
+    ] {
+        assert_eq!(answer(code, 5, id, &[]).verdict().refusal(), reason, "{code} {id:?}");
+    }
+}
+
+#[test]
 fn a_release_of_a_vote_that_another_has_names_it_and_one_that_nobody_has_is_absent() {
     let released = |code, id| answer(code, 5, id, &[]).released();
     assert_eq!((released(1, ""), released(0, "")), (Verdict::Granted, Verdict::Absent));

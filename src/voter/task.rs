@@ -387,7 +387,11 @@ fn record(series: &VoterSeries, votes: bool, outcome: &Outcome<Answer>, took: Du
     if votes {
         let verdict = match outcome {
             Ok(answer) if answer.is_done() => "granted",
-            Ok(_) => "refused",
+            // An answer that makes no sense is no refusal: attempts do not take it for one (law 9).
+            Ok(answer) => answer.verdict().refusal().map_or("unknown", |reason| {
+                series.refusals.of(reason).count(1);
+                "refused"
+            }),
             Err(_) => "unknown",
         };
         series.verdicts.of(verdict).count(1);

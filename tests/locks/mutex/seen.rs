@@ -1,5 +1,7 @@
 //! What is seen from outside: every metric there is, with its labels.
 
+use std::pin::pin;
+
 use futures::FutureExt;
 use metrics_util::debugging::{DebugValue, Snapshotter};
 use quorate::metric::{self, Label, Metric, MetricKind};
@@ -169,6 +171,8 @@ async fn holds_are_lost_and_waiters_are_called() {
     assert!(theirs.lock_within(secs(3)).await.unwrap().is_none());
     let waits = tokio::spawn(theirs.lock_within(secs(9)));
     sleep(ms(100)).await;
+    // Another one stands behind it in the queue for a moment.
+    assert!(on.client().await.mutex("d").lock_within(ms(50)).await.unwrap().is_none());
     for voter in &voters {
         voter.cut(InFlight::Lost);
     }
@@ -370,6 +374,52 @@ async fn what_is_left_of_the_validity_is_seen_at_grants_and_renewals() {
     let left = values(&snapshotter, metric::RENEWAL_VALIDITY);
     assert!(left.len() == 2 && left.iter().all(|left| (0.65..0.67).contains(left)), "{left:?}");
     assert!(limited.remaining() <= secs(4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_counted_by_its_reason_and_among_the_verdicts() {
+    let (snapshotter, _recording) = record();
+    let on = Fixture::embedded(3);
+    let (ours, theirs) = (on.client().await.fair_mutex("a"), on.client().await.fair_mutex("a"));
+    let others = on.client().await.fair_mutex("a");
+    // Reading takes it all away: the refusals since, by reason, and those among the verdicts.
+    let refused = || {
+        let (mut reasons, mut verdicts) = (BTreeMap::<String, u64>::new(), 0);
+        for (key, _, _, value) in snapshotter.snapshot().into_vec() {
+            let DebugValue::Counter(count) = value else { continue };
+            let label = |name| key.key().labels().find(|label| label.key() == name);
+            if key.key().name() == metric::REFUSALS && count > 0 {
+                let reason = label("reason").expect("it has a reason").value();
+                *reasons.entry(reason.to_owned()).or_default() += count;
+            }
+            if label("verdict").is_some_and(|verdict| verdict.value() == "refused") {
+                verdicts += count;
+            }
+        }
+        assert_eq!(reasons.values().sum::<u64>(), verdicts, "{reasons:?}");
+        reasons.into_keys().collect::<Vec<_>>()
+    };
+
+    let guard = ours.lock().await.unwrap();
+    assert_eq!(refused(), [""; 0]);
+    assert!(theirs.try_lock().await.unwrap().is_none());
+    assert_eq!(refused(), ["held"]);
+    let mut first = pin!(theirs.lock());
+    assert!(timeout(ms(100), &mut first).await.is_err());
+    assert_eq!(refused(), ["held"]);
+    assert!(others.lock_within(ms(100)).await.unwrap().is_none());
+    assert_eq!(refused(), ["behind"]);
+    guard.release().await.unwrap();
+    let guard = first.await.unwrap();
+    refused();
+
+    // A hold that one voter forgets is renewed, and gets that vote anew.
+    on.command(0, &["DEL", "quorate:{a}"]);
+    sleep(secs(11)).await;
+    assert_eq!(refused(), ["absent"]);
+    assert!(on.client().await.admin().clear(LockKind::Mutex, "a").await.unwrap());
+    assert!(guard.lost().await.is_lost());
+    assert_eq!(refused(), ["forced"]);
 }
 
 #[tokio::test(start_paused = true)]
