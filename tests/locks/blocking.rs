@@ -509,7 +509,10 @@ type Run<'a> = &'a dyn Fn(Work<'_>) -> Done;
 /// have it afterwards, whatever the work came to.
 fn under_each(work: Work<'_>) -> Vec<Done> {
     let on = Fixture::embedded(3);
-    let [ours, theirs] = [(); 2].map(|()| on.builder().connect_blocking().unwrap());
+    let [ours, theirs] = [(); 2].map(|()| {
+        // In real time: on a busy machine the thread of the clients may stand still for so long.
+        on.builder().voter_deadline(secs(2)).connect_blocking().unwrap()
+    });
     let (mutex, fair) = (ours.mutex("a"), ours.fair_mutex("a"));
     let (rw, permits, all) =
         (ours.rw_lock("a"), ours.semaphore("a", 1), ours.lock_all([ours.mutex("a")]));
