@@ -311,10 +311,11 @@ async fn is_a_minority(how: Spoilt) {
 async fn servers_that_answer_rubbish_grant_nothing_and_a_minority_of_them_takes_nothing() {
     let before = memory();
     let by_all = ALL.into_iter().filter(|how| *how != Twice);
-    let (all, minority) = tokio::join!(
-        join_all(by_all.map(|how| ends_well(how, is_known_for_rubbish(how).boxed_local()))),
-        join_all(ALL.map(|how| ends_well(how, is_a_minority(how).boxed_local()))),
-    );
+    // One after the other: with all nineteen at once, a busy machine has no 800 ms for the servers that
+    // answer well.
+    let all =
+        join_all(by_all.map(|how| ends_well(how, is_known_for_rubbish(how).boxed_local()))).await;
+    let minority = join_all(ALL.map(|how| ends_well(how, is_a_minority(how).boxed_local()))).await;
     let failed = [all, minority]
         .map(|tests| tests.into_iter().filter(|it| !it.1).map(|it| it.0).collect::<Vec<_>>());
     assert!(failed.iter().all(Vec::is_empty), "all answer so, and a minority: {failed:?}");
