@@ -60,7 +60,7 @@ pub(super) struct LocalQueue {
     outage_reported: Signal<()>,
     /// How many tasks got the lock since others could ask first.
     in_a_row: AtomicU32,
-    /// The hold that one of these tasks has and may hand on.
+    /// A task's hold that it may hand on to the next task.
     pub(super) hold: Signal<LocalHold>,
 }
 
@@ -393,8 +393,8 @@ impl<'a> Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         if self.reports.load(Relaxed) {
-            // Otherwise a task that comes before the next one asks is told that the client is
-            // overloaded, although nobody waits for leave.
+            // Nobody waits for leave any more. With the old stage, a task that arrives before the
+            // next attempt would fail as overloaded.
             if self.queue().report.read(|report| report.stage == TurnStage::WaitsForLeave) {
                 self.ask();
             }

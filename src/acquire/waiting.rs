@@ -77,8 +77,8 @@ impl Coordinator {
                 let outlasts = |since| self.clock.now().since(since) >= patience;
                 let outage = tokio::select! {
                     biased;
-                    // Each task is told when its own patience ends. When it had to have the turn
-                    // first, the hundredth was told of an outage half a minute late.
+                    // Each task fails when its own patience ends. When it needed the turn for
+                    // that, the hundredth task reported an outage half a minute late.
                     outage = place.outage(outlasts) => outage,
                     turn = place.turn() => return Ok(turn),
                 };

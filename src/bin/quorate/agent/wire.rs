@@ -185,7 +185,7 @@ fn name_of(kind: ErrorKind) -> String {
     name
 }
 
-// Rounded up: a client that waits for so long does not come too early.
+// Rounded up: a client that waits for this time and asks again is not too early.
 fn millis_up(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
