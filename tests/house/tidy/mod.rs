@@ -6,6 +6,7 @@ mod floors;
 mod guarantees;
 mod record;
 mod server_texts;
+mod specification;
 
 use crate::tree::files;
 
