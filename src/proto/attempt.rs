@@ -155,7 +155,10 @@ impl Attempt {
     }
 
     fn split(&mut self, now: Moment) -> AttemptNext {
-        if self.rounds_left == 0 || !self.votes.leads(&self.me) {
+        // To ask for the votes of a ticket that has ended again would replace the answers that say
+        // so (`a_vote_that_comes_back_after_its_ticket_has_ended_is_given_up`).
+        let is_over = self.rounds_left == 0 || self.votes.is_lost_for_good();
+        if is_over || !self.votes.leads(&self.me) {
             return Next::End(Err(Loss::Split));
         }
         // All contenders see the same split at about the same time, and the others undo at once. A

@@ -34,9 +34,11 @@ enum Say {
     Refuses(usize, &'static str),
     /// There is no connection.
     IsAway(usize),
+    /// It has no vote to pass on.
+    HasNone(usize),
 }
 
-use Say::{Grants, IsAway, Refuses};
+use Say::{Grants, HasNone, IsAway, Refuses};
 
 fn away() -> Verdict {
     Verdict::Unknown(Cause::Unreachable("gone".into()))
@@ -52,6 +54,7 @@ fn check(attempt: &mut Attempt, rows: &[Row]) {
                 Grants(voter) => (voter, Verdict::Granted),
                 Refuses(voter, hold) => (voter, by(hold)),
                 IsAway(voter) => (voter, away()),
+                HasNone(voter) => (voter, Verdict::Absent),
             };
             attempt.heard(voter, verdict, at(*ms));
         }
@@ -156,6 +159,20 @@ fn a_leader_that_nobody_yields_to_gives_up_after_a_few_rounds() {
         now += 6;
     }
     check(&mut attempt, &[(now, SPLIT, IS_SPLIT)]);
+}
+
+// The answers stay: they say that the hold whose votes were to be passed on has ended.
+#[test]
+fn voters_without_a_vote_to_pass_on_are_not_asked_again() {
+    let mut resumes = attempt("b", 3);
+    let rows = [(1, &[Grants(0), HasNone(1)][..], wait(200)), (2, &[HasNone(2)], IS_SPLIT)];
+    check(&mut resumes, &rows);
+    let verdicts = [Verdict::Granted, Verdict::Absent, Verdict::Absent];
+    assert_eq!(resumes.into_votes().into_verdicts(), verdicts);
+    // A majority can still pass it on.
+    let rows =
+        [(2, &[Grants(0), HasNone(1), Refuses(2, "c")][..], wait(3)), (3, &[], others_again())];
+    check(&mut attempt("b", 3), &rows);
 }
 
 #[test]

@@ -178,6 +178,14 @@ impl Votes {
         self.quorum.missed(|voter| !self.is_granted(voter) && !self.is_unheard(voter))
     }
 
+    /// Whether no majority can grant, however often the others are asked: they have no vote to pass
+    /// on, or the hold was ended by force there.
+    pub fn is_lost_for_good(&self) -> bool {
+        let is_final =
+            |voter: usize| matches!(self.verdicts[voter], Some(Verdict::Absent | Verdict::Revoked));
+        self.quorum.missed(is_final)
+    }
+
     /// The voters that may have given a vote.
     pub fn may_have_granted(&self) -> Vec<usize> {
         // A silent voter may have run the request, and only its reply was lost (law 9). If it gets

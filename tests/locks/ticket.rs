@@ -127,6 +127,37 @@ async fn who_gets_no_majority_gives_the_votes_back_to_the_ticket(on: Fixture) {
     on.until_clean().await;
 }
 
+// One voter passes its vote on, and the others do not hear the worker. Meanwhile the time of the
+// parked hold is over: they are free, and the first gets its vote back for a hold that has ended.
+#[tokio::test(start_paused = true)]
+async fn a_vote_that_comes_back_after_its_ticket_has_ended_is_given_up() {
+    let voters = embedded::voters(3);
+    let on = Fixture::of(&voters);
+    let (api, machine) = (on.client().await, Machine::new("worker"));
+    let worker = on.connect(on.builder().voter_deadline(ms(200)).machine(&machine)).await;
+    let guard = api.mutex("a").lock().await.unwrap();
+    let ticket = sent(&guard.detach_for(secs(1)).await.unwrap());
+    sleep(ms(900)).await;
+    for voter in &voters[1..] {
+        voter.fault_each(|sent| match sent.client() {
+            "worker" => vec![Fault::DropRequests],
+            _ => Vec::new(),
+        });
+    }
+    let watch = Stopwatch::start();
+    let resumes = tokio::spawn(worker.resume(&ticket));
+    sleep(ms(150)).await;
+    let holders = [0, 1, 2].map(|voter| holder(&on, voter));
+    assert!(holders[0] != ticket.hold().as_str() && !holders[0].is_empty(), "{holders:?}");
+    assert_eq!([&*holders[1], &*holders[2]], ["", ""]);
+    for voter in &voters[1..] {
+        voter.fault_each(|_| Vec::new());
+    }
+    assert_ended(&resumes.await.unwrap().unwrap_err(), "no majority has the hold");
+    on.until_clean().await;
+    assert!(watch.time() < secs(1), "{:?}", watch.time());
+}
+
 /// Servers that were stopped are slow at first.
 async fn until_resumed(client: &Client, ticket: &HoldTicket) -> MutexGuard {
     loop {
