@@ -133,9 +133,10 @@ impl LockRequest {
                 Ok(_) => {}
                 Err(defeat) => {
                     let error = self.not_resumed(parked, defeat, &mut resumer);
-                    if error.is_ticket_ended() && !crate::mutant!("ended_ticket_keeps_votes") {
-                        // An attempt before may have passed a vote back to the ticket after that
-                        // had ended: its voter would keep it for a lease (law 6).
+                    if error.is_ticket_ended() {
+                        // An attempt may have passed a vote back to the ticket after that had
+                        // ended: its voter would keep it for a lease (law 6,
+                        // `a_vote_that_comes_back_after_its_ticket_has_ended_is_given_up`).
                         let lease = record.rules().terms.lease;
                         drop(coordinator.give_back(record, parked, lease, clock.now()));
                     }

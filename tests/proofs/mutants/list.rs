@@ -412,8 +412,6 @@ pub(crate) const ALL: &[Mutant] = &[
         "local token = number(fence, floor, keep_ms)",
         "local token = number_again(fence, floor, keep_ms)",
     ),
-    // Who is told that a ticket has ended has given a vote back to it.
-    Mutant::new("ended_ticket_keeps_votes", &[NothingLeaks]).from(2239),
     // The hold that was detached goes on to have the vote.
     Mutant::new("former_hold_keeps_its_vote", &[Tickets, MinorityChangesNothing, NothingLeaks])
         .from(271)
