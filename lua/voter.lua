@@ -16,8 +16,9 @@
 --   2, 0, birth, refusal, times     the data had no name, or the one in `lost`, and have a new one
 --   -1, 0, message, '', ''          this request failed, alone
 --   refusal: why the fingerprint could not be written, or ''; then votes cannot be, either
---   times: what this voter's clock shows, in ms since 1970, and how old the fingerprint was when a
---   client first looked at it in this life
+--   times: what this voter's clock shows, in ms since 1970; how old the fingerprint was when a
+--   client first looked at it in this life; and by how many ms the clock was set back since a
+--   client looked in this life, until the data get another name
 -- atomic, because of two clients that find no fingerprint and would give two names.
 
 local keep_ms = ARGV[1]
@@ -45,6 +46,8 @@ local function look(key, args, arg)
     durable = of == life and kept or '0'
   end
   began = of == life and tonumber(began) or known
+  -- Another server has another clock, which may be behind.
+  local set_back = of == life and math.max(last - now, 0) or 0
   -- A restart forgets nothing if the server wrote every change to disk before and does so now. By
   -- the settings of now alone, a server that lost its data would be believed (`0e59406a`).
   local age = 0
@@ -52,7 +55,10 @@ local function look(key, args, arg)
     age = known + math.min(math.max(now - last, 0), MOST)
   end
   birth = found or birth
-  local text = string.format('%s %s %.0f %.0f %s %.0f', birth, life, age, now, durable, began)
+  -- The highest time stays, until the data have another name or the clock shows it again: who sees
+  -- first that the clock was set back may be gone before it has told anybody.
+  local looked = now + set_back
+  local text = string.format('%s %s %.0f %.0f %s %.0f', birth, life, age, looked, durable, began)
   local stored = redis.pcall('SET', fingerprint, text, 'PX', keep_ms)
   -- A second command, so that the server logs a transaction, as it does for a vote. A server that
   -- drops transactions at a start then drops the fingerprint with the votes, and that shows.
@@ -61,7 +67,7 @@ local function look(key, args, arg)
   if stored.err then
     age = math.min(age, known)
   end
-  return found and 1 or 2, age, birth, stored.err or '', { now, began }
+  return found and 1 or 2, age, birth, stored.err or '', { now, began, set_back }
 end
 
 return each(1, 1, 4, 5, look)

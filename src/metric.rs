@@ -130,8 +130,10 @@ pub(super) const LOSS: Label = label(
     ],
 );
 pub(super) const WAKEUP: Label = label("cause", &["called", "missed", "timer"]);
-pub(super) const SUSPICION: Label =
-    label("reason", &["restarted", "young", "emptied", "copied", "clock_moved", "clock_apart"]);
+pub(super) const SUSPICION: Label = label(
+    "reason",
+    &["restarted", "young", "emptied", "copied", "clock_moved", "clock_apart", "clock_set_back"],
+);
 pub(super) const WATCHED: Label = label("outcome", &["leader", "no_leader", "unknown"]);
 pub(super) const REPAIRED: Label = label("outcome", &["stored", "failed"]);
 

@@ -28,6 +28,9 @@ pub(super) struct ServerLife {
     named: Moment,
     /// When the data that it started with were written.
     kept: Moment,
+    /// The latest time that its clock showed to a client that looked, since 1970: in this life,
+    /// since its data have their name.
+    looked: Duration,
 }
 
 /// A time that has passed, and goes on.
@@ -62,6 +65,7 @@ impl ServerLife {
             complete: begun,
             named: now,
             kept: now,
+            looked: Duration::ZERO,
         }
     }
 
@@ -75,7 +79,7 @@ impl ServerLife {
             self.complete = begun;
         }
         (self.run_id, self.up, self.durable) = (fresh_id(), begun, durable);
-        self.kept = kept;
+        (self.kept, self.looked) = (kept, Duration::ZERO);
     }
 
     /// Begins the next life with a copy of another voter's data: both say that they kept them.
@@ -98,7 +102,7 @@ impl ServerLife {
 
     fn name(&mut self, name: String, now: Moment) {
         (self.birth, self.complete) = (name, Elapsed::begin(now));
-        (self.named, self.kept) = (now, now);
+        (self.named, self.kept, self.looked) = (now, now, Duration::ZERO);
     }
 
     /// Gives other names to the data of this name, in which a client misses something.
@@ -109,14 +113,15 @@ impl ServerLife {
         }
     }
 
-    /// What it says to a client that looks.
-    pub(super) fn identity(&mut self, now: Moment) -> Identity {
+    /// What it says to a client that looks. `shown`: what its clock shows, since 1970.
+    pub(super) fn identity(&mut self, shown: Duration, now: Moment) -> Identity {
         // Clients write the fingerprint, so it is missing until one looks
         // (`data_without_a_fingerprint_have_no_name_until_a_client_looks`).
         if self.birth.is_empty() {
             self.name(fresh_id(), now);
         }
         let (age, began) = (now.since(self.named), self.kept.since(self.named));
+        self.looked = self.looked.max(shown);
         Identity {
             run_id: self.run_id.clone(),
             birth: Some(Birth {
@@ -124,6 +129,7 @@ impl ServerLife {
                 name: self.birth.as_str().into(),
                 age,
                 began,
+                set_back: self.looked.saturating_sub(shown),
             }),
             age: self.complete.by(now),
             durable: self.durable,

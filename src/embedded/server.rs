@@ -397,7 +397,7 @@ impl ServerState {
         link.unidentified += 1;
         let (asked, listener) = (link.clock.now(), Arc::clone(&link.listener));
         let stamp = Stamp { shown: self.machine.wall(), asked, answered: asked };
-        let identity = self.life.identity(self.now);
+        let identity = self.life.identity(stamp.shown, self.now);
         link.birth.clone_from(&identity.birth);
         self.deferred.push(Box::new(move |server| {
             let needs_a_name = listener.note_connection(ONLY, &identity, Some(stamp));
@@ -421,7 +421,7 @@ impl ServerState {
         let Some(link) = self.links.get(&id).filter(|link| link.is_up) else { return };
         let (answered, listener) = (link.clock.now(), Arc::clone(&link.listener));
         let stamp = Stamp { shown: self.machine.wall(), asked, answered };
-        let identity = self.life.identity(self.now);
+        let identity = self.life.identity(stamp.shown, self.now);
         self.deferred.push(Box::new(move |server| {
             if listener.note_inspection(ONLY, &identity, Some(stamp)) {
                 let state = &mut *lock(&server.state);

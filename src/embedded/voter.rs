@@ -256,7 +256,8 @@ impl EmbeddedVoter {
     }
 
     /// Sets the voter's clock forward by so many microseconds, or back if that is negative (but not
-    /// to before 1970). What has expired before stays expired.
+    /// to before 1970). What has expired before stays expired. If a client looked while the clock was
+    /// ahead, others notice that it was set back.
     ///
     /// ```
     /// let voter = quorate::embedded::EmbeddedVoter::new("a");

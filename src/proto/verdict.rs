@@ -215,6 +215,9 @@ pub enum Quarantine {
     /// When this client first saw it, its clock differed this much from the clocks of a majority,
     /// or from any other clock if no majority agreed.
     ClockApart(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
+    /// A client had looked at it before, and its clock showed this much more then than it does now.
+    /// While it was ahead, votes expired too soon.
+    ClockSetBack(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
 }
 
 impl Quarantine {
@@ -227,6 +230,7 @@ impl Quarantine {
             Self::Copied => "copied",
             Self::ClockMoved(_) => "clock_moved",
             Self::ClockApart(_) => "clock_apart",
+            Self::ClockSetBack(_) => "clock_set_back",
         }
     }
 }
@@ -244,6 +248,7 @@ impl fmt::Display for Quarantine {
             }
             Self::ClockMoved(by) => write!(f, "its clock moved by {by:?}"),
             Self::ClockApart(by) => write!(f, "its clock is {by:?} from those of others"),
+            Self::ClockSetBack(by) => write!(f, "its clock was ahead, and was set back by {by:?}"),
         }
     }
 }
@@ -278,8 +283,8 @@ impl fmt::Display for Quarantined {
 #[non_exhaustive]
 pub enum RestartGuard {
     /// A voter is in quarantine if it restarted, if its data were deleted, or if its clock moved;
-    /// also if, when the client first saw it, it was younger than another voter or its clock
-    /// differed from the majority's.
+    /// also if, when the client first saw it, it was younger than another voter, or its clock
+    /// differed from the majority's or had been set back.
     ///
     /// If all voters have started within the last longest lease, and within 5 s of each other (or
     /// were first seen by any client within a second), none is in quarantine. So this is unsafe for

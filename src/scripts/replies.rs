@@ -72,6 +72,8 @@ pub(crate) struct Fingerprint {
     pub(crate) refusal: Option<Arc<str>>,
     /// How old the fingerprint was at the first look in this life of the server.
     pub(crate) began: Duration,
+    /// By how much the server's clock was set back since a look in this life.
+    pub(crate) set_back: Duration,
     /// What the server's clock showed, since 1970.
     pub(crate) clock: Option<Duration>,
 }
@@ -280,9 +282,11 @@ impl Fingerprint {
         let is_new = answer.code == 2;
         let birth = (!is_new || refusal.is_none()).then(|| answer.id.as_str().into());
         let Value::List(times) = &answer.more[1] else { return None };
-        let [clock, began] = &**times else { return None };
-        let [clock, began] = [clock, began].map(|ms| number(ms).map(Duration::from_millis));
-        Some(Self { birth, age: answer.left()?, refusal, began: began?, clock })
+        let times: &[Value; 3] = times.as_slice().try_into().ok()?;
+        let [clock, began, set_back] =
+            times.each_ref().map(|ms| number(ms).map(Duration::from_millis));
+        let (began, set_back) = (began?, set_back?);
+        Some(Self { birth, age: answer.left()?, refusal, began, set_back, clock })
     }
 }
 

@@ -107,17 +107,18 @@ fn what_more_slots_are_taken_is_told_in_another_reply() {
 
 #[test]
 fn a_mark_has_a_name_an_age_a_clock_and_perhaps_why_it_was_not_written() {
-    let times = || Value::List([1_700_000_000_000, 500].map(Value::Int).into());
+    let times = || Value::List([1_700_000_000_000, 500, 60].map(Value::Int).into());
     let more = |why| [text(why), times()];
     let fingerprint =
         |code, ms, why| Fingerprint::read(&answer(code, ms, "b 1", &more(why))).unwrap();
     let (birth, age, clock) = (Some("b 1".into()), MS(1_500), Some(MS(1_700_000_000_000)));
-    let known = Fingerprint { birth, age, refusal: None, began: MS(500), clock };
+    let (began, set_back) = (MS(500), MS(60));
+    let known = Fingerprint { birth, age, refusal: None, began, set_back, clock };
     assert_eq!(fingerprint(1, 1_500, ""), known);
     let refusal = Some("OOM command not allowed".into());
-    let full = Fingerprint { refusal: refusal.clone(), ..known };
+    let full = Fingerprint { refusal: refusal.clone(), ..known.clone() };
     assert_eq!(fingerprint(1, 1_500, "OOM command not allowed"), full);
-    let new = Fingerprint { birth: None, age: Duration::ZERO, refusal, began: MS(500), clock };
+    let new = Fingerprint { birth: None, age: Duration::ZERO, refusal, ..known };
     assert_eq!(fingerprint(2, 0, "OOM command not allowed"), new);
     assert_eq!(Fingerprint::read(&answer(1, 5, "b1", &[])), None);
 }

@@ -117,7 +117,7 @@ impl Node for Connection {
         let (server, answer) = (Arc::clone(&self.server), self.ask(Content::Identify, PATIENCE));
         Box::pin(async move {
             answer.await?;
-            Ok(server.act(|state| state.life.identity(state.now)))
+            Ok(server.act(|state| state.life.identity(state.machine.wall(), state.now)))
         })
     }
 

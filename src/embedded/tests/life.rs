@@ -223,6 +223,31 @@ async fn data_without_a_fingerprint_have_no_name_until_a_client_looks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_clock_that_was_ahead_at_a_look_was_set_back_until_the_data_are_renamed_or_it_catches_up()
+{
+    let set_back = async |node: &Arc<dyn Node>| {
+        node.identify().await.unwrap().birth.expect("the data have a name").set_back
+    };
+    for ends in [true, false] {
+        let (voter, node, _) = connected();
+        voter.jump_clock(60_000_000);
+        voter.jump_clock(-60_000_000);
+        assert_eq!(set_back(&node).await, ms(0), "nobody has looked meanwhile");
+        voter.jump_clock(60_000_000);
+        assert_eq!(set_back(&node).await, ms(0));
+        tokio::time::sleep(ms(5_000)).await;
+        voter.jump_clock(-60_000_000);
+        assert_eq!([set_back(&node).await, set_back(&node).await], [ms(55_000); 2]);
+        if ends {
+            node.rename(ONLY).await.unwrap();
+        } else {
+            voter.restart();
+        }
+        assert_eq!(set_back(&node).await, ms(0), "renamed: {ends}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_copy_of_another_has_its_data_its_name_and_its_age_until_it_is_renamed() {
     let (other, voter) = (voter(), voter());
     let (node, _hears) = connect(&other);

@@ -1,7 +1,10 @@
 use super::*;
 use crate::proto::{
     Drift, Quarantine, RestartGuard,
-    trust::tests::{MS, SECS, at, only},
+    trust::{
+        Birth,
+        tests::{MS, SECS, at, only},
+    },
 };
 
 /// Three voters that have run for an hour.
@@ -78,6 +81,23 @@ fn a_voter_that_comes_back_as_another_is_told_of_once_and_so_is_its_end() {
     let ended = [Change::QuarantineEnded { voter: 1 }, counted(1, Gauge::Quarantined, false)];
     assert_eq!(told(&mut trust), ended);
     assert_eq!((trust.take_wakes().alarm, trust.next_end), (true, None));
+}
+
+// Its server and its data are what they were, so the log does not say that it came back.
+#[test]
+fn a_voter_whose_clock_was_set_back_is_reported_and_gets_its_votes_back_at_once() {
+    let mut trust = connected();
+    trust.take_wakes();
+    let set_back = SECS(60);
+    let [age, began] = [SECS(100); 2];
+    let birth = Birth { fingerprint: "m".into(), name: "data".into(), age, began, set_back };
+    let identity = Identity { birth: Some(birth), ..server("run 1") };
+    assert!(trust.note_identity(only(1), &identity, None, at(5)), "all are to know");
+    let changes = told(&mut trust);
+    let began = Change::QuarantineBegan { voter: 1, reason: "clock_set_back" };
+    assert!(changes.contains(&began), "{changes:?}");
+    assert!(!changes.iter().any(|change| matches!(change, Change::CameBack { .. })));
+    assert!(trust.take_wakes().holds);
 }
 
 // A quarantine that begins before the log speaks is reported when it does.

@@ -180,8 +180,8 @@ impl Trust {
         }
         self.note_refusal(shard, refuses.as_ref(), false);
         self.look(now);
-        if returned || data != Data::Kept {
-            self.wakes.holds = true;
+        self.wakes.holds |= returned || data != Data::Kept;
+        if returned || !matches!(data, Data::Kept | Data::Overtaken) {
             self.changes.push_back(Change::CameBack { voter, durable: *durable, data });
         }
         if twin != before {

@@ -19,6 +19,11 @@ pub struct Birth {
     pub age: Duration,
     /// How old it was when a client first looked in this life of the server.
     pub began: Duration,
+    // Not by the course of the clock that this client has seen: it may have met the voter when its
+    // clock was right again.
+    /// By how much the server's clock was set back since a client looked in this life of the
+    /// server, if the data have the same name since.
+    pub set_back: Duration,
 }
 
 impl Birth {
@@ -40,7 +45,19 @@ impl Birth {
 
     /// The new name of data that are renamed. `fresh`: a name that no other data have.
     pub(crate) fn rename(&self, fresh: &str) -> String {
-        format!("{fresh}~{}", self.names().0)
+        let former = self.names().0;
+        // It says why, as the others would look for somebody who deletes data.
+        match self.set_back.as_millis() {
+            0 => format!("{fresh}~{former}"),
+            ms => format!("{fresh}-{ms}~{former}"),
+        }
+    }
+
+    /// By how much the clock had been set back, if data of that name were renamed for that.
+    fn renamed_as_set_back(&self, former: &str) -> Option<Duration> {
+        let (name, before) = self.names();
+        let ms = name.split_once('-').filter(|_| before == Some(former))?.1;
+        ms.parse().ok().map(Duration::from_millis)
     }
 
     /// Whether the other data have the name of these, or had it before they were renamed.
@@ -56,7 +73,8 @@ impl Birth {
     /// Data with this name, of unknown age.
     fn renamed(&self, data: &str) -> Self {
         let name = format!("{data}{}", self.parts().1).into();
-        Self { name, age: Duration::ZERO, began: Duration::ZERO, ..self.clone() }
+        let [age, began, set_back] = [Duration::ZERO; 3];
+        Self { fingerprint: Arc::clone(&self.fingerprint), name, age, began, set_back }
     }
 }
 
@@ -68,6 +86,9 @@ pub enum Data {
     Gone,
     /// They are of an earlier moment. Other clients may be unable to know.
     Older,
+    /// They are its own, but the clock by which they expire was ahead, and is set back. Clients
+    /// that come later are unable to know.
+    Overtaken,
     /// Another voter has data of the same name, or had until they were renamed: one of the two has
     /// a copy. Nobody knows which.
     Shared,
@@ -76,7 +97,7 @@ pub enum Data {
 impl Data {
     /// Whether they must get another name, which shows the loss to all clients.
     pub fn need_a_name(self) -> bool {
-        matches!(self, Self::Older | Self::Shared)
+        matches!(self, Self::Older | Self::Overtaken | Self::Shared)
     }
 }
 
@@ -91,7 +112,24 @@ impl Register {
         standing.is_shared &= is_same && !returned;
         let is_shared = self.find_shared(shard, now);
         let data = self.compare_data(shard, before.as_ref(), returned, now);
-        if is_shared { Data::Shared } else { data }
+        let is_overtaken = self.note_set_back(shard, birth.set_back, now);
+        match data {
+            _ if is_shared => Data::Shared,
+            Data::Kept | Data::Gone if is_overtaken => Data::Overtaken,
+            data => data,
+        }
+    }
+
+    /// A server's clock was set back by so much since a client looked. Whether that is a loss.
+    // While it was ahead, votes ended before their time. Whoever saw it then has a course of it
+    // (`ClockCourse`); whoever comes now finds a clock that is right.
+    fn note_set_back(&mut self, shard: Shard, by: Duration, now: Moment) -> bool {
+        // As of a clock that moves between two answers.
+        let is_loss = by > self.suspicion.drift.fixed && !crate::mutant!("set_back_not_noticed");
+        if is_loss {
+            self.note_forgotten(shard, since_beginning(now), Quarantine::ClockSetBack(by));
+        }
+        is_loss
     }
 
     /// What became of the data that a server had before.
@@ -224,12 +262,15 @@ impl Register {
 impl Standing {
     /// The reason for a quarantine because of other data than `before`.
     fn why_others(&self, before: &Birth) -> Quarantine {
+        let former = before.names().0;
+        let birth = self.birth.as_ref();
+        if let Some(by) = birth.and_then(|birth| birth.renamed_as_set_back(former)) {
+            return Quarantine::ClockSetBack(by);
+        }
         // A client has renamed a copy: that is no new loss.
-        let renamed = self.birth.as_ref().and_then(|birth| birth.names().1);
+        let renamed = birth.and_then(|birth| birth.names().1);
         match self.forgot {
-            Some((_, Quarantine::Copied)) if renamed == Some(before.names().0) => {
-                Quarantine::Copied
-            }
+            Some((_, Quarantine::Copied)) if renamed == Some(former) => Quarantine::Copied,
             _ => Quarantine::Emptied,
         }
     }

@@ -201,7 +201,8 @@ fn birth(fingerprint: &str, name: &str) -> Birth {
 const DATA: [&str; 3] = ["data-0/0", "data-1/0", "data-2/0"];
 
 fn aged(fingerprint: &str, name: &str, age: u64, began: u64) -> Birth {
-    Birth { fingerprint: fingerprint.into(), name: name.into(), age: SECS(age), began: SECS(began) }
+    let (fingerprint, name, set_back) = (fingerprint.into(), name.into(), Duration::ZERO);
+    Birth { fingerprint, name, age: SECS(age), began: SECS(began), set_back }
 }
 
 /// Whether its data are the same as before.
@@ -317,6 +318,55 @@ fn a_vote_that_is_missing_is_proof_against_a_voter_that_came_back_since() {
     assert!(register.note_missing_vote(only(1), at(15), at(23)));
     assert_eq!(quarantined(&register, 1, at(23)), (Quarantine::Emptied, 30));
     assert!(!register.note_missing_vote(only(1), at(14), at(24)), "that is known");
+}
+
+// Voters whose clocks were ahead, and are right again.
+
+/// The second voter's data, as somebody finds them who has not met it before.
+fn set_back(by: Duration) -> Birth {
+    Birth { set_back: by, ..aged("m", DATA[1], 110, 0) }
+}
+
+// What a clock may be off by in no time is nothing here either.
+#[test]
+fn a_voter_whose_clock_shows_less_than_at_a_look_before_is_out_and_its_data_get_another_name() {
+    for (by, data) in [(0, Data::Kept), (2, Data::Kept), (3, Data::Overtaken)] {
+        let mut register = met(RestartGuard::Relative, true, [SECS(100); 3]);
+        assert_eq!(register.note_data(only(1), &set_back(MS(by)), false, at(20)), data);
+        let is_out = data.need_a_name();
+        assert_eq!(quarantine(&register, at(49)).len(), usize::from(is_out), "{by}");
+        assert!(quarantine(&register, at(50)).is_empty());
+        if is_out {
+            let why = Quarantine::ClockSetBack(MS(by));
+            assert_eq!(quarantined(&register, 1, at(20)), (why, 30));
+        }
+    }
+}
+
+#[test]
+fn the_new_name_of_data_tells_all_clients_that_the_clock_was_set_back() {
+    let renamed = set_back(SECS(60)).rename("fresh");
+    assert_eq!(renamed, "fresh-60000~data-1");
+    let birth = birth("m", &format!("{renamed}/0"));
+    assert_eq!(birth.rename("fresher"), "fresher~fresh-60000");
+    // By an answer or by a look, whichever comes first.
+    for by_answer in [false, true] {
+        let mut register = durable();
+        if by_answer {
+            assert!(register.note_data_name(only(1), &renamed, at(20)));
+        } else {
+            assert_eq!(register.note_data(only(1), &birth, false, at(20)), Data::Gone);
+        }
+        let why = Quarantine::ClockSetBack(SECS(60));
+        assert_eq!(quarantined(&register, 1, at(20)), (why, 30));
+        assert!(
+            named(&mut register, 1, &birth, at(25)) && quarantine(&register, at(50)).is_empty()
+        );
+    }
+    // Where other data were renamed for that, these are gone.
+    let mut register = durable();
+    assert!(register.note_data_name(only(1), "fresh-60000~others", at(20)));
+    assert_eq!(quarantined(&register, 1, at(20)), (Quarantine::Emptied, 30));
 }
 
 // Two voters with one folder of data, or a copy of it.

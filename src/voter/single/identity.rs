@@ -8,8 +8,8 @@
 //! can have been forgotten since: the server was not restarted, or it wrote every change to disk
 //! then and does now.
 //!
-//! If a client finds the fingerprint younger than before, or a vote missing, it gives the data
-//! another name, by which all clients notice.
+//! If a client finds the fingerprint younger than before, the clock before the time of an earlier
+//! look, or a vote missing, it gives the data another name, by which all clients notice.
 
 // Why not trust what a server says of its age and its disk: design 5. The age by looks errs to the
 // safe side: data never seem older than they are by more than one look can add (fifteen seconds).
@@ -115,10 +115,11 @@ fn add_fingerprint(identity: &mut Identity, key: &Arc<str>, found: Fingerprint, 
     // the data are others than before.
     let evicted = field(info, "evicted_keys").unwrap_or("0");
     let name = |birth: Arc<str>| format!("{birth}/{evicted}").into();
-    let (age, began) = (found.age, found.began);
-    let named = |birth| Birth { fingerprint: Arc::clone(key), name: name(birth), age, began };
+    let Fingerprint { age, began, set_back, .. } = found;
+    let fingerprint = Arc::clone(key);
+    let named = |birth| Birth { fingerprint, name: name(birth), age, began, set_back };
     identity.birth = found.birth.map(named);
-    identity.age = found.age;
+    identity.age = age;
     // Without a name nobody notices if the data are deleted, whatever the server writes to disk.
     identity.durable &= identity.birth.is_some();
     identity.refuses = found.refusal;
@@ -272,8 +273,8 @@ async fn look(
             log::report(move || {
                 tracing::debug!(%server, %why, "the fingerprint of a server cannot be read now");
             });
-            let (age, began) = (Duration::ZERO, Duration::ZERO);
-            Ok(Some(Fingerprint { birth: None, age, refusal, began, clock: None }))
+            let [age, began, set_back] = [Duration::ZERO; 3];
+            Ok(Some(Fingerprint { birth: None, age, refusal, began, set_back, clock: None }))
         }
         Err(Cause::Rejected(why)) if why.is(ServerError::UnknownCommand) => {
             let why = format!(

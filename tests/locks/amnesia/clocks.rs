@@ -56,6 +56,46 @@ async fn a_voter_whose_clock_jumps_gives_no_lock_twice_to_who_saw_its_clock_befo
     }
 }
 
+// Ben is the first to look at the second voter again, and Cleo comes when he has gone.
+#[tokio::test(start_paused = true)]
+async fn a_voter_whose_clock_was_ahead_gives_no_lock_twice_to_who_comes_when_it_is_right_again() {
+    let voters = old_voters(3);
+    let (_ada, guard, watch) = vote_that_jumped(&voters).await;
+    // Her client has looked at it meanwhile.
+    sleep(secs(11)).await;
+    voters[1].jump_clock(-MINUTE_MICROS);
+    let ben = client(&voters).await;
+    assert!(ben.mutex("a").try_lock().await.unwrap().is_none());
+    let (why, left) = kept_out(&ben, 1).await;
+    assert!(
+        matches!(why, Quarantine::ClockSetBack(by) if by > MINUTE / 2 && by < MINUTE),
+        "{why:?}"
+    );
+    assert_eq!(left, LEASE);
+    drop(ben.close().await);
+    sleep(secs(1)).await;
+    let cleo = client(&voters).await;
+    assert!(cleo.mutex("a").try_lock().await.unwrap().is_none());
+    assert_eq!(kept_out(&cleo, 1).await, (Quarantine::Young, secs(29)));
+    enters_after(&cleo, &guard, watch).await;
+}
+
+// Who was connected all the time learns why the data have another name.
+#[tokio::test(start_paused = true)]
+async fn all_clients_hear_that_a_clock_was_set_back_from_the_first_that_looks() {
+    let (voters, ada) = old_with_client(3).await;
+    sleep(secs(1)).await;
+    voters[1].jump_clock(MINUTE_MICROS);
+    drop(client(&voters).await.close().await);
+    voters[1].jump_clock(-MINUTE_MICROS);
+    // She has asked nothing meanwhile, so her clocks show nothing.
+    drop(client(&voters).await.close().await);
+    drop(ada.mutex("a").try_lock().await);
+    let (why, left) = kept_out(&ada, 1).await;
+    assert!(matches!(why, Quarantine::ClockSetBack(by) if is_a_minute(by)), "{why:?}");
+    assert_eq!(left, LEASE);
+}
+
 // The third voter is away, so nobody knows which of the two clocks is wrong.
 #[tokio::test(start_paused = true)]
 async fn of_two_clocks_that_disagree_neither_gives_a_lock_twice_while_the_third_voter_is_away() {

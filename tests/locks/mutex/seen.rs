@@ -110,6 +110,9 @@ async fn voters_are_suspected_and_told_a_token() {
     // Only one who met it before knows that it has moved, and only who did not that it is young.
     voters[2].restart_empty();
     on.client().await;
+    // And only who comes when the clock is right again does not know that it has moved.
+    voters[1].jump_clock(-60_000_000);
+    on.client().await;
     voters[3].wipe();
     voters[3].cut(InFlight::Lost);
     sleep(secs(1)).await;

@@ -93,6 +93,8 @@ pub(crate) const ALL: &[Mutant] = &[
     Mutant::new("clock_jump_not_noticed", &[Exclusion]).from(1103),
     // Nobody notices that a voter came back with its clock set.
     Mutant::new("clock_is_met_anew", &[Exclusion]).from(1103),
+    // Nobody notices that a voter's clock was ahead when a client looked, and is right again.
+    Mutant::new("set_back_not_noticed", &[Exclusion]),
     // A voter that forgot a vote does not give it again.
     Mutant::new("renew_never_grants_again", &[MinorityChangesNothing]).in_script(
         "mutex/renew",

@@ -290,12 +290,36 @@ impl Amnesia {
                 let troubles = |voter| plan.troubles.iter().filter(move |one| moves(one, voter));
                 let voters = 0..plan.voters.len();
                 let moved = voters.filter(|voter| troubles(*voter).next().is_some()).count();
-                // Who met it after that finds it apart from the others, where these are together.
+                // Who met it after that finds it apart from the others, where these are together;
+                // or younger than them, where it is right again.
                 let knows = met_before || plan.clocks_are_together() && moved <= plan.spare();
                 // What one movement gives another may take back before anybody has seen it.
-                ms > hidden_ms && troubles(voter).all(is_forward) && knows
+                ms > hidden_ms
+                    && knows
+                    && (troubles(voter).all(is_forward) || self.is_seen_ahead(plan, voter, ms))
             }
         }
+    }
+
+    /// Whether some client is sure to have looked at the voter when its clock was ahead by so much,
+    /// and to look again when it is right. Of the two it sees that the clock was set back, and
+    /// tells all others.
+    fn is_seen_ahead(&self, plan: &Plan, voter: usize, ms: i64) -> bool {
+        let (jumps, others): (Vec<&Trouble>, Vec<_>) =
+            plan.troubles.iter().partition(|trouble| moves(trouble, voter));
+        let of = |trouble: &Trouble| Some((trouble.at_ms, trouble.what.moves_clock()?.1?));
+        let jumps: Option<Vec<_>> = jumps.into_iter().map(of).collect();
+        let Some([(ahead_ms, by), (right_ms, back)]) = jumps.as_deref() else { return false };
+        let is_elsewhere = |trouble: &&Trouble| matches!(trouble.what, What::Partition { voter: other, .. } if other != voter);
+        let is_undisturbed = others.iter().all(is_elsewhere) && plan.network.is_sure();
+        // A look, with its way, and the next one.
+        let looks_ms = plan.longest_lease_ms() / 3 + plan.times.voter_deadline_ms;
+        let looks =
+            |connected_ms: &u64| right_ms.saturating_sub(*connected_ms.max(ahead_ms)) > looks_ms;
+        let is_long =
+            ms > i64::try_from(2 * looks_ms + plan.longest_lease_ms()).unwrap_or(i64::MAX);
+        let is_right = *by == ms && *back == -ms;
+        is_right && is_long && is_undisturbed && self.connected_ms.values().any(looks)
     }
 }
 

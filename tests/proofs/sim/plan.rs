@@ -87,6 +87,16 @@ pub(crate) struct Network {
     pub(crate) twice_ppm: u32,
 }
 
+impl Network {
+    /// Whether each request arrives, once and soon, and so does its answer.
+    pub(crate) fn is_sure(self) -> bool {
+        let Self { tail_ppm, lost_request_ppm, lost_reply_ppm, .. } = self;
+        let Self { cut_before_ppm, cut_after_ppm, twice_ppm, .. } = self;
+        let all = [tail_ppm, lost_request_ppm, lost_reply_ppm, cut_before_ppm, cut_after_ppm];
+        all.iter().all(|ppm| *ppm == 0) && twice_ppm == 0
+    }
+}
+
 impl Plan {
     /// Nobody is there yet, and nothing goes wrong.
     pub(crate) fn new(

@@ -15,6 +15,7 @@ use quorate_support::{Proxy, Reply, are_before_7, eventually, eventually_async};
 /// The key of the fingerprint.
 const FINGERPRINT: &str = "quorate:{%voter}";
 const SECS: fn(u64) -> Duration = Duration::from_secs;
+const MS: fn(u64) -> Duration = Duration::from_millis;
 
 fn looks() -> InspectionSettings {
     InspectionSettings { fingerprint: Some(FINGERPRINT.into()), ..InspectionSettings::default() }
@@ -148,6 +149,34 @@ async fn one_look_makes_a_server_no_more_than_fifteen_seconds_older() {
     plant(&server, 3, "99999999999999");
     let again = met(&server.url()).await.age;
     assert!(again >= age && again < age + SECS(10), "{again:?}");
+}
+
+// Who sees it first may tell nobody. In another life of the server it is perhaps another machine.
+#[tokio::test]
+async fn each_look_tells_that_the_clock_was_set_back_until_the_data_have_another_name() {
+    const AHEAD: u64 = 60_000;
+    let server = RedisServer::start();
+    let set_back = async || met(&server.url()).await.birth.expect("the data have a name").set_back;
+    // As if somebody had looked when the clock was a minute ahead.
+    let look_ahead = || {
+        let looked = fingerprint(&server)[3].parse::<u64>().expect("a number");
+        plant(&server, 3, &(looked + AHEAD).to_string());
+    };
+    let is_told = |by: Duration| by <= MS(AHEAD) && by > MS(AHEAD / 2);
+    assert_eq!(set_back().await, MS(0));
+    look_ahead();
+    for _ in 0..2 {
+        let by = set_back().await;
+        assert!(is_told(by), "{by:?}");
+    }
+    let first = fingerprint(&server)[0].clone();
+    connect(&server.url()).await.0.rename(0).await.unwrap();
+    let renamed = fingerprint(&server)[0].clone();
+    assert!(renamed.contains('-') && renamed.ends_with(&format!("~{first}")));
+    assert_eq!(set_back().await, MS(0));
+    look_ahead();
+    plant(&server, 1, "another");
+    assert_eq!(set_back().await, MS(0));
 }
 
 #[tokio::test]

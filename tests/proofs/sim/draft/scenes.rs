@@ -59,18 +59,22 @@ impl Draft {
         };
         if self.one_in(2) {
             // Beside what is drawn, so that the other schedules stay what they are.
-            plan.troubles.push(match seed / 8 % 4 {
-                1 => down.of(What::VoterForgets(forgetful)),
+            let troubles = match seed / 8 % 8 {
+                1 | 5 => vec![down.of(What::VoterForgets(forgetful))],
                 // The other one has no vote of the hold.
-                2 if voters > 2 => {
+                2 | 6 if voters > 2 => {
                     let of = (forgetful + 1) % voters;
-                    down.of(What::VoterCopied { voter: forgetful, of })
+                    vec![down.of(What::VoterCopied { voter: forgetful, of })]
                 }
                 // Nothing is kept of the hold.
-                3 => Span { from_ms: 0, lasts_ms: down.from_ms + down.lasts_ms }
-                    .of(What::VoterLoses(forgetful)),
-                _ => down.of(What::VoterFlushed(forgetful)),
-            });
+                3 | 7 => {
+                    let span = Span { from_ms: 0, lasts_ms: down.from_ms + down.lasts_ms };
+                    vec![span.of(What::VoterLoses(forgetful))]
+                }
+                4 => ahead_for_a_while(&mut plan, forgetful),
+                _ => vec![down.of(What::VoterFlushed(forgetful))],
+            };
+            plan.troubles.extend(troubles);
         } else {
             plan.troubles.push(down.of(reboots));
             // Where all clocks differ, none is the one that is apart.
@@ -294,6 +298,21 @@ impl Draft {
     fn about(&mut self, moments_ms: &[u64]) -> u64 {
         (self.pick(moments_ms) + self.below(40)).saturating_sub(20)
     }
+}
+
+/// The clock of a voter is so far ahead that it forgets all votes, once the first client has its
+/// own. That client looks at it meanwhile, and the others come when it is right again.
+fn ahead_for_a_while(plan: &mut Plan, voter: usize) -> Vec<Trouble> {
+    let lease_ms = plan.times.lease_ms;
+    let ms = i64::try_from(4 * lease_ms).unwrap_or(i64::MAX);
+    let ahead_ms = lease_ms / 5;
+    let right_ms = ahead_ms + lease_ms / 3 + plan.times.voter_deadline_ms + lease_ms / 50;
+    for rival in &mut plan.clients[1..] {
+        rival.starts_at_ms = rival.starts_at_ms.max(right_ms + 10);
+    }
+    let jumps = [(ahead_ms, ms), (right_ms, -ms)];
+    let of = |(from_ms, ms)| Span { from_ms, lasts_ms: 1 }.of(What::ClockJumps { voter, ms });
+    jumps.map(of).into()
 }
 
 fn client(starts_at_ms: u64, steps: Vec<Step>) -> ClientPlan {
