@@ -18,7 +18,7 @@
 --   refusal: why the fingerprint could not be written, or ''; then votes cannot be, either
 --   times: what this voter's clock shows, in ms since 1970; how old the fingerprint was when a
 --   client first looked at it in this life; and by how many ms the clock was set back since a
---   client looked in this life, until the data get another name
+--   client looked and nothing was forgotten, until the data get another name
 -- atomic, because of two clients that find no fingerprint and would give two names.
 
 local keep_ms = ARGV[1]
@@ -46,13 +46,13 @@ local function look(key, args, arg)
     durable = of == life and kept or '0'
   end
   began = of == life and tonumber(began) or known
-  -- Another server has another clock, which may be behind.
-  local set_back = of == life and math.max(last - now, 0) or 0
   -- A restart forgets nothing if the server wrote every change to disk before and does so now. By
   -- the settings of now alone, a server that lost its data would be believed (`0e59406a`).
-  local age = 0
+  local age, set_back = 0, 0
   if found and (of == life or kept == '1' and durable == '1') then
     age = known + math.min(math.max(now - last, 0), MOST)
+    -- Not otherwise: a server that forgets is young. A promoted one has another clock.
+    set_back = math.max(last - now, 0)
   end
   birth = found or birth
   -- The highest time stays, until the data have another name or the clock shows it again: who sees

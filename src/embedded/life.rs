@@ -28,8 +28,8 @@ pub(super) struct ServerLife {
     named: Moment,
     /// When the data that it started with were written.
     kept: Moment,
-    /// The latest time that its clock showed to a client that looked, since 1970: in this life,
-    /// since its data have their name.
+    /// The latest time, since 1970, that its clock showed to a client that looked: since its data
+    /// have their name, and if it has forgotten nothing since.
     looked: Duration,
 }
 
@@ -75,11 +75,15 @@ impl ServerLife {
         let begun = Elapsed::begin(now);
         // Before and after, as at a server: one that writes from now on may have lost what it had
         // not written before.
-        if !(durable && self.durable) {
+        let forgets = !(durable && self.durable);
+        if forgets {
             self.complete = begun;
         }
-        (self.run_id, self.up, self.durable) = (fresh_id(), begun, durable);
-        (self.kept, self.looked) = (kept, Duration::ZERO);
+        // Data of an earlier moment have an earlier look.
+        if forgets || kept < now {
+            self.looked = Duration::ZERO;
+        }
+        (self.run_id, self.up, self.durable, self.kept) = (fresh_id(), begun, durable, kept);
     }
 
     /// Begins the next life with a copy of another voter's data: both say that they kept them.

@@ -141,7 +141,7 @@ fn each_quarantine_says_why_and_for_how_long() {
         (Quarantine::Copied, "its data and another voter's are copies, so one lacks its votes"),
         (Quarantine::ClockMoved(by), "its clock moved by 700ms"),
         (Quarantine::ClockApart(by), "its clock is 700ms from those of others"),
-        (Quarantine::ClockSetBack(by), "its clock was ahead, and was set back by 700ms"),
+        (Quarantine::ClockSetBack(by), "its clock was set back by 700ms"),
     ] {
         let quarantined = Quarantined { why, left };
         assert_eq!(quarantined.to_string(), format!("in quarantine for 9s more: {told}"));

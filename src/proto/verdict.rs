@@ -216,7 +216,7 @@ pub enum Quarantine {
     /// or from any other clock if no majority agreed.
     ClockApart(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
     /// A client had looked at it before, and its clock showed this much more then than it does now.
-    /// While it was ahead, votes expired too soon.
+    /// If it was ahead, votes expired too soon.
     ClockSetBack(#[cfg_attr(feature = "serde", serde(serialize_with = "super::millis"))] Duration),
 }
 
@@ -248,7 +248,7 @@ impl fmt::Display for Quarantine {
             }
             Self::ClockMoved(by) => write!(f, "its clock moved by {by:?}"),
             Self::ClockApart(by) => write!(f, "its clock is {by:?} from those of others"),
-            Self::ClockSetBack(by) => write!(f, "its clock was ahead, and was set back by {by:?}"),
+            Self::ClockSetBack(by) => write!(f, "its clock was set back by {by:?}"),
         }
     }
 }

@@ -72,7 +72,7 @@ pub(crate) struct Fingerprint {
     pub(crate) refusal: Option<Arc<str>>,
     /// How old the fingerprint was at the first look in this life of the server.
     pub(crate) began: Duration,
-    /// By how much the server's clock was set back since a look in this life.
+    /// By how much the server's clock was set back since a look, if it has forgotten nothing.
     pub(crate) set_back: Duration,
     /// What the server's clock showed, since 1970.
     pub(crate) clock: Option<Duration>,

@@ -83,7 +83,8 @@ fn a_voter_that_comes_back_as_another_is_told_of_once_and_so_is_its_end() {
     assert_eq!((trust.take_wakes().alarm, trust.next_end), (true, None));
 }
 
-// Its server and its data are what they were, so the log does not say that it came back.
+// Its server and its data are what they were, so the log does not say that it came back. Clients
+// that look when the data are renamed find others there.
 #[test]
 fn a_voter_whose_clock_was_set_back_is_reported_and_gets_its_votes_back_at_once() {
     let mut trust = connected();

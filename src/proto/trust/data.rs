@@ -21,8 +21,8 @@ pub struct Birth {
     pub began: Duration,
     // Not by the course of the clock that this client has seen: it may have met the voter when its
     // clock was right again.
-    /// By how much the server's clock was set back since a client looked in this life of the
-    /// server, if the data have the same name since.
+    /// By how much the server's clock was set back since a client looked, if the data have the same
+    /// name since and the server has forgotten nothing.
     pub set_back: Duration,
 }
 
@@ -124,7 +124,8 @@ impl Register {
     // While it was ahead, votes ended before their time. Whoever saw it then has a course of it
     // (`ClockCourse`); whoever comes now finds a clock that is right.
     fn note_set_back(&mut self, shard: Shard, by: Duration, now: Moment) -> bool {
-        // As of a clock that moves between two answers.
+        // As of a clock that moves between two answers. Each look notes it anew until the data have
+        // another name: a server without room takes none, and no votes either.
         let is_loss = by > self.suspicion.drift.fixed && !crate::mutant!("set_back_not_noticed");
         if is_loss {
             self.note_forgotten(shard, since_beginning(now), Quarantine::ClockSetBack(by));
