@@ -1,4 +1,5 @@
-//! What the page of guarantees names exists: its tests, and its mutants.
+//! What the page of guarantees names exists: its tests, and its mutants. And it names each reason
+//! of a quarantine.
 
 use super::names;
 use crate::tree::files;
@@ -54,4 +55,24 @@ fn every_test_and_mutant_that_the_page_of_guarantees_names_exists() {
     assert!(page.matches("\nMutants: ").count() > 5, "the page names mutants");
     let missing = missing(page, text("tests/proofs/mutants/list.rs"), &files);
     assert!(missing.is_empty(), "\n{}", missing.join("\n"));
+}
+
+/// The reasons of quarantines that a page does not name.
+fn unnamed<'a>(reasons: &[&'a str], page: &str) -> Vec<&'a str> {
+    reasons.iter().copied().filter(|reason| !page.contains(&format!("`{reason}`"))).collect()
+}
+
+#[test]
+fn every_reason_of_a_quarantine_is_on_the_pages_that_explain_them() {
+    assert_eq!(unnamed(&["young", "copied"], "`young`: copied"), ["copied"]);
+    let files = files();
+    let text = |path: &str| &*files.iter().find(|file| file.0 == path).expect("it is there").1;
+    let (_, label) = text("src/metric.rs").split_once("SUSPICION: Label =").expect("the label");
+    let (label, _) = label.split_once(");").expect("it ends");
+    // The first is the name of the label.
+    let reasons: Vec<_> = label.split('"').skip(1).step_by(2).skip(1).collect();
+    assert!(reasons.len() > 5 && reasons.contains(&"emptied"), "{reasons:?}");
+    for page in ["docs/guarantees.md", "docs/protocol.md", "docs/operations.md"] {
+        assert_eq!(unnamed(&reasons, text(page)), [""; 0], "{page}");
+    }
 }

@@ -45,7 +45,7 @@ pub(crate) async fn hunt(mutant: Option<&Mutant>, schedules: u64) -> Result<Catc
     }
     sweep.stdin(Stdio::null()).kill_on_drop(true);
     let Ok(output) = timeout(LONGEST, sweep.output()).await else {
-        return Err(format!("it has no end within {LONGEST:?}"));
+        return Err(format!("no law was broken in {LONGEST:?}: begin the hunt at a later seed"));
     };
     let output = output.expect("the simulation can be run");
     let said = String::from_utf8_lossy(&output.stderr);
