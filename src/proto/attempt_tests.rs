@@ -36,9 +36,11 @@ enum Say {
     IsAway(usize),
     /// It has no vote to pass on.
     HasNone(usize),
+    /// The hold was ended by force.
+    IsEnded(usize),
 }
 
-use Say::{Grants, HasNone, IsAway, Refuses};
+use Say::{Grants, HasNone, IsAway, IsEnded, Refuses};
 
 fn away() -> Verdict {
     Verdict::Unknown(Cause::Unreachable("gone".into()))
@@ -55,6 +57,7 @@ fn check(attempt: &mut Attempt, rows: &[Row]) {
                 Refuses(voter, hold) => (voter, by(hold)),
                 IsAway(voter) => (voter, away()),
                 HasNone(voter) => (voter, Verdict::Absent),
+                IsEnded(voter) => (voter, Verdict::Revoked),
             };
             attempt.heard(voter, verdict, at(*ms));
         }
@@ -163,11 +166,11 @@ fn a_leader_that_nobody_yields_to_gives_up_after_a_few_rounds() {
 
 // The answers stay: they say that the hold whose votes were to be passed on has ended.
 #[test]
-fn voters_without_a_vote_to_pass_on_are_not_asked_again() {
+fn voters_that_have_no_vote_for_the_hold_are_not_asked_again() {
     let mut resumes = attempt("b", 3);
-    let rows = [(1, &[Grants(0), HasNone(1)][..], wait(200)), (2, &[HasNone(2)], IS_SPLIT)];
+    let rows = [(1, &[Grants(0), HasNone(1)][..], wait(200)), (2, &[IsEnded(2)], IS_SPLIT)];
     check(&mut resumes, &rows);
-    let verdicts = [Verdict::Granted, Verdict::Absent, Verdict::Absent];
+    let verdicts = [Verdict::Granted, Verdict::Absent, Verdict::Revoked];
     assert_eq!(resumes.into_votes().into_verdicts(), verdicts);
     // A majority can still pass it on.
     let rows =

@@ -181,9 +181,7 @@ impl Votes {
     /// Whether no majority can grant, however often the others are asked: they have no vote to pass
     /// on, or the hold was ended by force there.
     pub fn is_lost_for_good(&self) -> bool {
-        let is_final =
-            |voter: usize| matches!(self.verdicts[voter], Some(Verdict::Absent | Verdict::Revoked));
-        self.quorum.missed(is_final)
+        self.quorum.missed(|voter| self.has_none(voter))
     }
 
     /// The voters that may have given a vote.
@@ -271,8 +269,12 @@ impl Votes {
     }
 
     fn is_lacking(&self, voter: usize) -> bool {
-        self.is_refused(voter)
-            || matches!(self.verdicts[voter], Some(Verdict::Absent | Verdict::Revoked))
+        self.is_refused(voter) || self.has_none(voter)
+    }
+
+    /// Nobody has its vote, or the hold was ended by force.
+    fn has_none(&self, voter: usize) -> bool {
+        matches!(self.verdicts[voter], Some(Verdict::Absent | Verdict::Revoked))
     }
 
     fn obstacle_at(&self, voter: usize) -> Option<&HoldId> {
