@@ -510,7 +510,8 @@ type Run<'a> = &'a dyn Fn(Work<'_>) -> Done;
 fn under_each(work: Work<'_>) -> Vec<Done> {
     let on = Fixture::embedded(3);
     let [ours, theirs] = [(); 2].map(|()| {
-        // In real time: on a busy machine the thread of the clients may stand still for so long.
+        // The clock runs here, and on a busy machine the thread of the clients can be late by more
+        // than the default deadline.
         on.builder().voter_deadline(secs(2)).connect_blocking().unwrap()
     });
     let (mutex, fair) = (ours.mutex("a"), ours.fair_mutex("a"));

@@ -121,8 +121,8 @@ impl Register {
     }
 
     /// A server's clock was set back by so much since a client looked. Whether that is a loss.
-    // While it was ahead, votes ended before their time. Whoever saw it then has a course of it
-    // (`ClockCourse`); whoever comes now finds a clock that is right.
+    // While it was ahead, votes ended before their time. A client that had an answer then has seen
+    // the clock move (`ClockCourse`). To one that connects now it shows the right time.
     fn note_set_back(&mut self, shard: Shard, by: Duration, now: Moment) -> bool {
         // As of a clock that moves between two answers. Each look notes it anew until the data have
         // another name: a server without room takes none, and no votes either.

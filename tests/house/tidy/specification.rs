@@ -14,7 +14,8 @@ fn rows(page: &str) -> Vec<[&str; 3]> {
     page.lines().filter_map(cells).filter(|[step, ..]| step.contains('!')).collect()
 }
 
-/// Whether a file has a function: in Rust one of a type, in Lua a comment that begins with its name.
+/// Whether a file has a function: in Rust one of a type, in Lua a comment that begins with its
+/// name.
 fn has(code: &str, function: &str) -> bool {
     match function.split_once("::") {
         Some((of, name)) => {

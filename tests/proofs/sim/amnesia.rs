@@ -310,7 +310,10 @@ impl Amnesia {
         let of = |trouble: &Trouble| Some((trouble.at_ms, trouble.what.moves_clock()?.1?));
         let jumps: Option<Vec<_>> = jumps.into_iter().map(of).collect();
         let Some([(ahead_ms, by), (right_ms, back)]) = jumps.as_deref() else { return false };
-        let is_elsewhere = |trouble: &&Trouble| matches!(trouble.what, What::Partition { voter: other, .. } if other != voter);
+        let is_elsewhere = |trouble: &&Trouble| match trouble.what {
+            What::Partition { voter: other, .. } => other != voter,
+            _ => false,
+        };
         let is_undisturbed = others.iter().all(is_elsewhere) && plan.network.is_sure();
         // A look, with its way, and the next one.
         let looks_ms = plan.longest_lease_ms() / 3 + plan.times.voter_deadline_ms;

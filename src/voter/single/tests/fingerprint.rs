@@ -151,7 +151,8 @@ async fn one_look_makes_a_server_no_more_than_fifteen_seconds_older() {
     assert!(again >= age && again < age + SECS(10), "{again:?}");
 }
 
-// Who sees it first may tell nobody. After a start that forgets something the data are young anyway.
+// Who sees it first may tell nobody. After a start that forgets something the data are young
+// anyway.
 #[tokio::test]
 async fn each_look_tells_that_the_clock_was_set_back_until_the_data_are_renamed_or_forgotten() {
     const AHEAD: u64 = 60_000;
